@@ -5,12 +5,13 @@ class TenantsConfig(AppConfig):
     name = "tenants"
 
     def ready(self) -> None:
-        # These register the system checks of the database role and of the root keys.
+        """Register the system checks, and the functions that react to changes."""
+        # These imports register the system checks of the database role and of the root keys.
         import caret.foundation.postgres.roles  # noqa: F401
         import tenants.security.encryption.startup_check  # noqa: F401
 
-        # `tenants.policy` cannot import the domains that react to a policy change, because they
-        # import it. Their functions are registered here instead.
+        # `tenants.policy` cannot import the packages that react to a change of a policy, because
+        # those packages import `tenants.policy`. So their functions are registered here.
         from tenants.fleet.snapshots.publisher import try_publish_snapshot
         from tenants.policy.operations import register_effect
         from tenants.policy.snapshot_version import register_publisher

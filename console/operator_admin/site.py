@@ -18,7 +18,7 @@ from unfold.sites import UnfoldAdminSite
 from console.layout.preferences import THEMES
 from console.operator_admin.session import operator_of
 from tenants.fleet.operators.accounts import OperatorView
-from tenants.fleet.pools.scraping.gateway_scraper import list_gateway_addresses
+from tenants.fleet.pools.scraping.gateway_scraper import list_gateway_urls
 
 P = ParamSpec("P")
 
@@ -83,7 +83,7 @@ def render_operator_page(
         **operator_site.each_context(request),
         "navigation": navigation_items(request),
         "themes": THEMES.items(),
-        "has_gateway_metrics": bool(list_gateway_addresses()),
+        "has_gateway_metrics": bool(list_gateway_urls()),
     }
     return render(request, f"operators/{template}", {**common_context, **context}, status=status)
 

@@ -17,6 +17,7 @@ from caret.foundation.ids import TenantId, UserId
 from console.sign_in.mfa.adapter import has_verified_mfa, mfa_page_url
 from console.sign_in.sessions.session import provider_tenant_of
 from tenants.base.errors import Forbidden, InvalidValue, NotFound
+from tenants.policy.overrides.queries import load_effective_policy
 from tenants.security.authorization.actor import Actor
 from tenants.security.authorization.directory import MembershipRow, find_memberships
 
@@ -83,11 +84,20 @@ def _find_memberships(request: HttpRequest) -> list[MembershipRow]:
 def _lacks_second_factor(request: HttpRequest, tenant: MembershipRow) -> bool:
     """Return whether the session lacks the second factor that the tenant requires.
 
-    A session that an identity provider started lacks none: the provider checks second factors.
+    The sign-in settings, the policy, or an override of the policy can require it. A session that an
+    identity provider started lacks none: the provider checks second factors.
     """
-    if not tenant.is_mfa_required or provider_tenant_of(request) is not None:
+    if provider_tenant_of(request) is not None:
         return False
-    return not has_verified_mfa(request)
+    return _is_mfa_required(request, tenant) and not has_verified_mfa(request)
+
+
+def _is_mfa_required(request: HttpRequest, tenant: MembershipRow) -> bool:
+    """Return whether the user needs a second factor. At most one query."""
+    if tenant.is_mfa_required:
+        return True
+    user_id = UserId(str(request.user.pk))
+    return load_effective_policy(tenant_id=tenant.tenant_id, user_id=user_id).is_mfa_required
 
 
 def set_session_tenant(request: HttpRequest, tenant_id: TenantId) -> bool:

@@ -20,7 +20,7 @@ from caret.contracts.retrieval import (
     MAX_FILES_QUEUED,
     MAX_QUERIES_QUEUED,
     QUERIES,
-    STREAM_MS,
+    TRIM_AGE_MS,
     FileUpload,
     RetrievalScope,
     Sealer,
@@ -157,7 +157,7 @@ class RetrievalClient:
         max_entries: int,
     ) -> None:
         data = self._sealer.seal(tenant_id, message)
-        limits = (str(STREAM_MS), str(max_entries))
+        limits = (str(TRIM_AGE_MS), str(max_entries))
         await cast(Any, self._redis.eval(ADD_SCRIPT, 1, stream, cast(Any, data), FIELD, *limits))
 
     def _claim_upload(self, message: OutgoingMessage) -> bool:

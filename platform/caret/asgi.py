@@ -18,7 +18,7 @@ from django.db import Error, connections
 from caret.foundation.concurrency.wait_for import keep_cancellations
 from caret.foundation.web.body_limit import Application, BodyLimitMiddleware, Receive, Send
 from caret.foundation.web.concurrency_limit import ConcurrencyLimitMiddleware, ConcurrencyLimits
-from caret.foundation.web.credential_notes import CredentialNotes
+from caret.foundation.web.credential_notes import CredentialNoteMiddleware
 from caret.foundation.web.health_checks import HealthCheckMiddleware
 from caret.foundation.web.server_limits import ServerLimits
 from tenants.base.redis_connection import connect_to_redis
@@ -51,7 +51,7 @@ def _add_middleware(application: Application) -> Application:
         with_concurrency_limit, max_bytes=settings.DATA_UPLOAD_MAX_MEMORY_SIZE
     )
     return HealthCheckMiddleware(
-        StaticFiles(CredentialNotes(with_body_limit), list_static_files), _is_ready
+        StaticFiles(CredentialNoteMiddleware(with_body_limit), list_static_files), _is_ready
     )
 
 

@@ -1,4 +1,4 @@
-"""The gateway process: the data plane behind uvicorn, without Django's settings or databases."""
+"""The gateway process: the data plane in uvicorn, without the settings and databases of Django."""
 
 from typing import Final
 
@@ -11,7 +11,7 @@ from caret.foundation.web.server import run_server
 from inference.consumers.http.completions import MAX_BODY_BYTES
 from inference.gateway.protocol.frames import MAX_FRAME_CHARS
 
-_CLOSING_S: Final = 1  # after the drain timeout
+_CLOSING_S: Final = 1  # for closing connections, after the drain timeout
 
 
 def main(application: str = "caret.composition.gateway_app:build_gateway_application") -> int:
@@ -24,18 +24,19 @@ def main(application: str = "caret.composition.gateway_app:build_gateway_applica
     port = env_int("CARET_GATEWAY_PORT", 8401, low=1, high=65_535)
     config = read_data_plane_config()
     configure_logging("gateway")
-    # Channels reads Django's settings; this process has none, so it cannot access a database.
+    # Channels needs Django's settings. Without DATABASES, this process cannot access a database.
     settings.configure(CHANNEL_LAYERS={}, DATABASES={})
     run_server(
         application,
         factory=True,
         host=host,
         port=port,
-        # Frames over the protocol's limit are still read: the client gets an error frame instead of
-        # a lost connection.
+        # Frames above the protocol's limit are still read, so that the client gets an error frame
+        # instead of a lost connection. A character has at most four bytes.
         ws_max_size=max(4 * MAX_FRAME_CHARS, MAX_BODY_BYTES),
         lifespan="on",
-        # WebSockets are closed by then (websocket.py). Only longer HTTP responses are cut off.
+        # WebSockets are closed by then (inference/consumers/websocket.py). Only HTTP responses that
+        # take longer are cut off.
         timeout_graceful_shutdown=config.drain_timeout_s + _CLOSING_S,
     )
     return 0

@@ -11,7 +11,7 @@ urlpatterns = [
     path("", include("console.views.sign_in.allauth_urls")),
     path("", include("console.urls")),
 ]
-if settings.OPERATORS_PATH is not None:
+if settings.OPERATORS_PATH is not None:  # None: this process has no pages for operators
     urlpatterns.insert(0, path(settings.OPERATORS_PATH, operators))
 handler400 = "console.views.errors.bad_request"
 handler403 = "console.views.errors.forbidden"

@@ -1,4 +1,7 @@
-"""Starts `caret-ls` from its zipapp. An older Python can read this file, too."""
+"""Starts `caret-ls` from its zipapp.
+
+This file uses only old syntax, so that Python 3.6 to 3.10 can also show the error message.
+"""
 
 import sys
 

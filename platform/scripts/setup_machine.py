@@ -17,18 +17,18 @@ BAD_SETTING, NO_DISK_SPACE, MISSING_FEATURE, FAILED, INTERRUPTED = 2, 4, 5, 6, 1
 
 
 class Refusal(Exception):
-    """The reason why Caret cannot be installed, with the exit code of the script."""
+    """The reason why Caret cannot be installed."""
 
     def __init__(self, sentence: str, code: int, *, output: str = "") -> None:
         super().__init__(sentence)
-        self.code = code
-        self.output = output  # of the command that failed
+        self.code = code  # exit code of the script
+        self.output = output  # of the command that failed; "": no command failed
 
 
 def ensure_suitable_python() -> None:
     """Run the script again with Python 3.11 or 3.12 if this Python has another version.
 
-    Raises Refusal.
+    Raises Refusal if there is no such Python on the PATH.
     """
     if (3, 11) <= sys.version_info[:2] < (3, 13):
         return
@@ -43,7 +43,10 @@ def ensure_suitable_python() -> None:
 
 
 def choose_engine() -> str:
-    """Return the build of vLLM to install: cpu or gpu."""
+    """Return the build of vLLM to install: cpu or gpu. Raises Refusal.
+
+    CARET_ENGINE names it. Without this variable, a machine with an NVIDIA driver gets gpu.
+    """
     engine = os.environ.get("CARET_ENGINE") or ("gpu" if has_nvidia_gpu() else "cpu")
     if engine not in ("cpu", "gpu"):
         raise Refusal(
@@ -59,10 +62,15 @@ def choose_engine() -> str:
 
 
 def has_nvidia_gpu() -> bool:
+    """Return whether the machine has an NVIDIA driver."""
     return Path("/proc/driver/nvidia/version").exists() or shutil.which("nvidia-smi") is not None
 
 
 def check_processor(*, runs_engine: bool) -> None:
+    """Check the operating system and the processor. Raises Refusal.
+
+    `runs_engine`: the engine will run on the processor, without a GPU.
+    """
     machine = platform.machine()
     if sys.platform != "linux" or machine not in ("x86_64", "aarch64"):
         raise Refusal(
@@ -82,12 +90,13 @@ def has_avx2() -> bool:
 
 
 def check_venv_module() -> None:
+    """Check that this Python can create virtual environments. Raises Refusal."""
     try:
         import ensurepip  # noqa: F401
         import venv  # noqa: F401
     except ImportError:
         raise Refusal(
-            "This Python cannot create environments: its module venv or ensurepip is missing."
-            " On Debian and Ubuntu: apt install python3-venv",
+            "This Python cannot create virtual environments: its module venv or ensurepip is"
+            " missing. On Debian and Ubuntu: apt install python3-venv",
             MISSING_FEATURE,
         ) from None

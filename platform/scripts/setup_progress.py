@@ -13,10 +13,11 @@ from pathlib import Path
 
 from setup_machine import FAILED, NO_DISK_SPACE, Refusal
 
-REMINDER_S = 15.0
-# A step without output for this long has stalled. Pip is silent during a download, and the
-# largest wheel (800 MB) takes 800 s at 1 MB/s.
+REMINDER_S = 15.0  # between two lines about a step if the output is not a terminal
+# A step without output for this long is killed. Pip is silent during a download, and the largest
+# wheel (800 MB) takes 800 s at 1 MB/s.
 MAX_SILENCE_S = 900.0
+# Messages of pip and uv if the package index cannot be reached.
 UNREACHABLE = re.compile(
     r"Failed to establish a new connection|NewConnectionError|ConnectTimeout|Read timed out"
     r"|NameResolutionError|dns error|error sending request"
@@ -24,12 +25,16 @@ UNREACHABLE = re.compile(
 
 
 class ProgressLine:
-    """A progress line: rewritten on a terminal, and printed every REMINDER_S on a pipe."""
+    """The progress of one step: a line that changes on a terminal, or a new line each REMINDER_S.
+
+    Times are seconds since the start of the step.
+    """
 
     def __init__(self, title: str, following: str) -> None:
+        """`title` names the step, and `following` tells which step comes next."""
         self.title, self.following = title, following
         self.is_terminal = sys.stdout.isatty()
-        self.next_reminder_s = 0.0
+        self.next_reminder_s = 0.0  # time of the next line if the output is not a terminal
 
     def show(self, status: str, elapsed_s: float) -> None:
         line = f"  ... {self.title:<18} {status:<44} {elapsed_s:5.0f} s  {self.following}"
@@ -41,13 +46,17 @@ class ProgressLine:
             print(line.rstrip(), flush=True)
 
     def end(self, elapsed_s: float, *, ok: bool) -> None:
+        """Print the last line of the step."""
         start = "\r\033[K" if self.is_terminal else ""
         sign = "ok " if ok else "-- "
         print(f"{start}  {sign} {self.title:<18} {'':<44} {elapsed_s:5.0f} s", flush=True)
 
 
 def explain_failure(title: str, status: int, output: str, *, log: Path) -> Refusal:
-    """Return the reason why a step failed, based on its exit status and output."""
+    """Return the reason why a step failed, based on its exit status and output.
+
+    The status is negative if a signal ended the step. `log` is the file with the whole output.
+    """
     if "No space left on device" in output:
         return Refusal(
             f"The disk is full: {title} failed. Free some space, and run it again.", NO_DISK_SPACE
@@ -68,6 +77,7 @@ def explain_failure(title: str, status: int, output: str, *, log: Path) -> Refus
         )
     reasons = re.findall(r"^error: (.*)$", output, re.MULTILINE | re.IGNORECASE)
     reason = f" Reason: {reasons[0]}." if reasons else ""
+    # uv runs the steps whose titles contain "by uv".
     hint = " To use a folder with its wheel, set PIP_FIND_LINKS=FOLDER." if "by uv" in title else ""
     return Refusal(
         f"The installation failed at {title} (exit status {status}).{reason}{hint}"

@@ -1,9 +1,10 @@
-"""Bearer tokens that name their tenant, so that they can be checked before the caller is known.
+"""Bearer tokens for invitations and SCIM. Each contains the ID of its tenant.
 
     civ_<base64url of: 16 bytes tenant id, 32 random bytes>
 
-The prefix tells the kind of token and lets secret scanners find it. Only a digest of a token is
-stored. The digest needs no slow hash, because 256 random bits cannot be guessed.
+So a token can be looked up inside its tenant's scope before the caller is known. The prefix tells
+the kind of token, and lets secret scanners find it. Only a digest of a token is stored. The digest
+needs no slow hash, because nobody can guess 256 random bits.
 """
 
 import binascii
@@ -22,7 +23,7 @@ from caret.foundation.crypto.key_derivation import derive_key
 from caret.foundation.ids import TenantId
 
 _TENANT_BYTES, _SECRET_BYTES = 16, 32
-_PEPPER: Final = "token-pepper/1"
+_PEPPER_PURPOSE: Final = "token-pepper/1"  # see derive_key
 
 
 class BearerTokenKind(StrEnum):
@@ -34,7 +35,7 @@ class BearerTokenKind(StrEnum):
 class TenantToken:
     kind: BearerTokenKind
     tenant_id: TenantId
-    text: str = field(repr=False)
+    text: str = field(repr=False)  # the whole token, a secret
 
 
 def create_token(kind: BearerTokenKind, tenant_id: TenantId) -> TenantToken:
@@ -56,5 +57,6 @@ def parse_token(kind: BearerTokenKind, token_text: str) -> TenantToken | None:
 
 
 def token_digest(token: TenantToken) -> bytes:
-    pepper = derive_key(settings.ROOT_SECRET, _PEPPER)
+    """Return the digest that is stored. It depends on the root secret."""
+    pepper = derive_key(settings.ROOT_SECRET, _PEPPER_PURPOSE)
     return hmac.digest(pepper, token.text.encode(), hashlib.sha256)

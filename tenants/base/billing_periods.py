@@ -1,7 +1,7 @@
-"""Days and months of bills, half-open and in UTC. Pure.
+"""Days and months for billing, in UTC. Pure.
 
-The time of usage decides its day. A gateway whose clock is wrong therefore puts a wrong day on a
-record, and the record keeps that day. choose_booking_month limits the effect on bills.
+The time of usage decides its day. So a gateway with a wrong clock gives usage records a wrong day,
+which is not corrected later. choose_booking_month limits the effect on bills.
 """
 
 from calendar import monthrange
@@ -32,10 +32,10 @@ def utc_day(moment: datetime) -> date:
 
 
 def choose_booking_month(day: date, *, open_month: date, now: datetime) -> date:
-    """Return the month in which a record of `day` is booked.
+    """Return the month in which a record of `day` is booked in the ledger.
 
-    This is the month of `day`, or the month of `now` if that is earlier. It is never earlier than
-    `open_month`, the first month without an invoice.
+    This is the month of `day`, but no month after `now`, and no month before `open_month`.
+    `open_month` is the first month without an invoice; it prevails over `now`.
     """
     latest = max(open_month, start_of_month(utc_day(now)))
     return min(max(start_of_month(day), open_month), latest)

@@ -1,12 +1,12 @@
 """Errors of `tenants`. Each error has a stable `code`, which the API shows.
 
-DomainError            an error of the request; never logged as an exception
-├─ Unauthenticated     the presented key is invalid, expired or not allowed here
+DomainError            the request cannot be fulfilled as it is; never logged as an exception
+├─ Unauthenticated     the presented API key is invalid, expired or not allowed here
 ├─ Forbidden           the role lacks the permission
-├─ NotFound            does not exist or belongs to another tenant; callers cannot tell which
+├─ NotFound            the object does not exist or is another tenant's; callers cannot tell which
 ├─ InvalidValue        a value is malformed or out of range; `field` names it
 ├─ Conflict            the current state does not allow the operation
-│  └─ VersionConflict  another version than the expected one is in force
+│  └─ VersionConflict  the object has another version than the caller expected
 └─ LimitReached        the limit for a period is used up; the caller can try again later
 """
 
@@ -19,12 +19,12 @@ class DomainError(Exception):
     def __init__(self, message: str, /, **values: object) -> None:
         """Format `message`, an English text with a field in braces for each of `values`.
 
-        The console's catalogues extract the message from the raise statement. Write it there as one
-        literal.
+        Write the message as one literal where the error is raised, because the console's
+        translation catalogues are made from such literals.
         """
         self.message = message.format(**values) if values else message
         super().__init__(self.message)
-        self.wording = message
+        self.wording = message  # with fields in braces, as in the translation catalogues
         self.values = values
 
 

@@ -3,7 +3,7 @@
 from enum import StrEnum
 from typing import Final
 
-MICROS: Final = 1_000_000  # in a unit of a currency
+MICROS: Final = 1_000_000  # in a unit of a currency, such as a euro
 MICROS_PER_CENT: Final = 10_000
 MAX_MICROS: Final = 10**15  # a billion units: far below the maximum of a Postgres bigint
 
@@ -24,11 +24,12 @@ def divide_half_up(dividend: int, divisor: int) -> int:
 
 
 def to_cents(micros: int) -> int:
+    """Round micros to cents, halves away from zero."""
     return divide_half_up(micros, MICROS_PER_CENT)
 
 
 def whole_cents(micros: int) -> int:
-    """Round micros to whole cents, and return them in micros."""
+    """Round micros to whole cents, and return the amount in micros."""
     return to_cents(micros) * MICROS_PER_CENT
 
 
@@ -40,7 +41,7 @@ def format_amount(micros: int) -> str:
 
 
 def format_price(micros: int) -> str:
-    """Format a price with all its decimals, at least two: 0.15, 0.0375."""
+    """Format a price with all its decimals, at least two: 0.15, 0.0375. It must not be negative."""
     units, fraction = divmod(micros, MICROS)
     decimals = f"{fraction:06}".rstrip("0").ljust(2, "0")
     return f"{units:,}.{decimals}"

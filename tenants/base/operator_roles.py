@@ -1,4 +1,4 @@
-"""Roles of the platform's operators, and scopes of operator keys: read-only, or read and write."""
+"""Roles of operators, and scopes of the operator keys with which scripts use the REST API."""
 
 from enum import StrEnum
 from typing import Final
@@ -6,12 +6,10 @@ from typing import Final
 
 class OperatorRole(StrEnum):
     SUPPORT = "support"  # read-only; needs a reason to view a tenant
-    ADMIN = "admin"  # also changes plan, status, region, limits and replicas
+    ADMIN = "admin"  # may also make changes, for example of tenants and pools
 
 
 class OperatorScope(StrEnum):
-    """A scope of an operator key."""
-
     READ_TENANTS = "tenants.read"
     WRITE_TENANTS = "tenants.write"
 

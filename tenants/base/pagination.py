@@ -1,7 +1,7 @@
-"""Pages of long lists, newest first. A cursor marks where the next page begins.
+"""Pages of long lists, newest first. A cursor contains the position of the last row of a page.
 
-New rows do not move the cursor. A cursor contains only a position. Row security decides which rows
-a user of the cursor sees.
+So new rows do not change where the next page begins. A cursor gives no access: the database's row
+policies decide which rows a caller can read.
 
     rows = fetch_page_rows(Invoice.objects.filter(...), limit=limit, after=decode_cursor(cursor))
     get_position = lambda row: PagePosition(row.created_at, row.id)
@@ -20,7 +20,7 @@ from django.db.models import Model, Q, QuerySet
 
 from tenants.base.errors import InvalidValue
 
-MAX_PAGE: Final = 200
+MAX_PAGE: Final = 200  # rows
 _ID_BYTES: Final = 16
 _TIME_BYTES: Final = 8  # microseconds since 1970
 _Row = TypeVar("_Row")
@@ -29,6 +29,8 @@ _ModelRow = TypeVar("_ModelRow", bound=Model)
 
 @dataclass(frozen=True, slots=True)
 class PagePosition:
+    """The time and the ID of a row: rows are sorted by both."""
+
     at: datetime
     id: UUID
 
@@ -47,7 +49,10 @@ def encode_cursor(position: PagePosition) -> str:
 
 
 def decode_cursor(cursor: str | None) -> PagePosition | None:
-    """Parse a cursor. Return None, the first page, for None. Raises InvalidValue."""
+    """Return the position in a cursor; None, which means the first page, if there is no cursor.
+
+    Raises InvalidValue.
+    """
     if cursor is None:
         return None
     try:
@@ -71,9 +76,9 @@ def fetch_page_rows(
     after: PagePosition | None,
     time_field: str = "created_at",
 ) -> list[_ModelRow]:
-    """Return up to `limit` + 1 rows: the extra row tells build_page that there is a next page.
+    """Return up to `limit` + 1 rows after a position; None: from the start. One query.
 
-    One query.
+    If there is an extra row, build_page knows that there is a next page.
     """
     assert 1 <= limit <= MAX_PAGE
     if after is not None:
@@ -85,15 +90,16 @@ def fetch_page_rows(
 def build_page(
     rows: Sequence[_Row], *, limit: int, get_position: Callable[[_Row], PagePosition]
 ) -> Page[_Row]:
+    """Return the page of the rows that fetch_page_rows has returned for the same limit."""
     page_rows = list(rows[:limit])
     has_more = len(rows) > limit
     return Page(page_rows, encode_cursor(get_position(page_rows[-1])) if has_more else None)
 
 
 def slice_page(rows: Sequence[_Row], *, limit: int, cursor: str | None) -> Page[_Row]:
-    """Return a page of rows that are all in memory. The cursor is an offset.
+    """Return a page of rows that are all in memory. Raises InvalidValue.
 
-    Raises InvalidValue.
+    The cursor is the number of rows before the page; None: the first page.
     """
     try:
         start = int(cursor or "0")

@@ -18,23 +18,23 @@ class Permission(StrEnum):
     READ_OWN_KEYS = "keys.read_own"
     CREATE_KEYS = "keys.create"
     REVOKE_KEYS = "keys.revoke"
-    MANAGE_OWN_KEYS = "keys.manage_own"  # create, if the policy allows it, and revoke
-    USE_PLAYGROUND = "playground.use"  # with a separate key, which expires after an hour
+    MANAGE_OWN_KEYS = "keys.manage_own"  # create (if the policy allows it) and revoke own keys
+    USE_PLAYGROUND = "playground.use"  # with an API key of its own, which expires after an hour
     READ_POLICY = "policy.read"
     WRITE_POLICY = "policy.write"
     # The overrides for teams and users, with their reasons.
     READ_OVERRIDES = "policy.read_overrides"
     READ_USAGE = "usage.read"
     READ_OWN_USAGE = "usage.read_own"
-    READ_QUALITY = "quality.read"
+    READ_QUALITY = "quality.read"  # acceptance and latency
     READ_OWN_QUALITY = "quality.read_own"
     READ_TENANT = "tenant.read"
     READ_MEMBERS = "members.read"
     WRITE_MEMBERS = "members.write"
     WRITE_OWNERS = "members.write_owners"  # granting the owner role, and taking it away
     READ_SIGN_IN_SETTINGS = "sign_in_settings.read"  # domains, identity providers, SCIM
-    # The identity provider decides which account a person signs in to, the owner's included.
-    # Therefore only the owner may configure it.
+    # An identity provider decides which account a person signs in to, and this can be an owner's
+    # account. Therefore only owners may configure it.
     WRITE_SIGN_IN_SETTINGS = "sign_in_settings.write"
     READ_TEAMS = "teams.read"
     WRITE_TEAMS = "teams.write"
@@ -48,8 +48,8 @@ class Permission(StrEnum):
     READ_RETENTION = "retention.read"
     WRITE_RETENTION = "retention.write"
     WRITE_LEGAL_HOLDS = "legal_holds.write"
-    EXPORT = "exports.use"  # get files of data that the member may read anyway
-    EXPORT_OR_ERASE_OWN_DATA = "data_subjects.export_own"  # one's own personal data
+    EXPORT = "exports.use"  # get files of data that the member may read
+    EXPORT_OR_ERASE_OWN_DATA = "data_subjects.export_own"  # the member's own personal data
     ERASE_DATA_SUBJECTS = "data_subjects.erase"
     # The personal data of any member, with decrypted content.
     EXPORT_DATA_SUBJECTS = "data_subjects.export"
@@ -57,9 +57,9 @@ class Permission(StrEnum):
 
 _P = Permission
 _EVERYTHING = frozenset(Permission)
-# Auditors get these permissions except _OWN_DATA_ONLY, and a closing tenant still allows them. They
-# only read, with two exceptions: creating exports, and erasing one's own data, which the law
-# requires until the last day.
+# A closing tenant still allows these permissions, and auditors have them except _OWN_DATA_ONLY.
+# With two exceptions, they only allow reading. The first exception is the creation of exports. The
+# second is the erasure of the member's own data, which the law requires until the last day.
 READING: Final = frozenset(
     {
         _P.READ_KEYS,
@@ -93,7 +93,7 @@ ALLOWED_WHILE_CLOSING: Final = READING | {
 PERMISSIONS: Final = MappingProxyType(
     {
         Role.OWNER: _EVERYTHING,
-        # With WRITE_OWNERS, an administrator could become an owner and remove the current one.
+        # With WRITE_OWNERS, an administrator could become an owner and remove the other owners.
         Role.ADMINISTRATOR: _EVERYTHING - {_P.WRITE_OWNERS, _P.WRITE_SIGN_IN_SETTINGS},
         Role.BILLING: frozenset(
             {

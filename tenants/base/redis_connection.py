@@ -7,19 +7,19 @@ from django.conf import settings
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-# After a commit, the caller waits until the snapshot is published to Redis. If Redis does not
-# answer in time, the task republish_snapshots publishes the snapshot later.
+# For each Redis command. Users wait for some of them, for example until a changed snapshot is
+# published. If Redis does not answer in time, the task republish_snapshots publishes it later.
 _TIMEOUT_S = 1.0
 
 
 @cache
 def connect_to_redis() -> redis.Redis:
-    """Return the process's client. Its connection pool starts afresh in a forked worker."""
+    """Return the client of this process. A forked worker does not use its parent's connections."""
     return redis.Redis.from_url(
         settings.REDIS_URL,
         socket_timeout=_TIMEOUT_S,
         socket_connect_timeout=_TIMEOUT_S,
-        # Retry once, for a connection that a restart of Redis has closed. redis-py's default
-        # retries for seconds.
+        # Retry once, because a restart of Redis may have closed the connection. redis-py's default
+        # is to retry for seconds.
         retry=Retry(NoBackoff(), 1),
     )

@@ -1,6 +1,6 @@
-"""Pages of lists in an order that the user chooses: by a time or a text, up or down.
+"""Pages of lists in an order that the user chooses: by a time or a text, ascending or descending.
 
-`tenants.base.pagination` has the lists that are always newest first.
+`tenants.base.pagination` is for lists that are always newest first.
 
     order = SortOrder(Lower("name"))
     page = fetch_sorted_page(Team.objects.filter(...), order=order, limit=50, cursor=cursor)
@@ -21,23 +21,23 @@ from tenants.base.errors import InvalidValue
 from tenants.base.pagination import MAX_PAGE, Page
 from tenants.base.validation.text import is_storable
 
-MAX_CURSOR_CHARS: Final = 2_000
+MAX_CURSOR_CHARS: Final = 2_000  # a longer cursor is invalid
 _Row = TypeVar("_Row", bound=Model)
 
 
 @dataclass(frozen=True, slots=True)
 class SortOrder:
-    key: Combinable | F  # never null: a cursor could not continue after a null
-    is_time: bool = False  # False: a text
+    key: Combinable | F  # the sort key; never null, because a cursor could not continue after null
+    is_time: bool = False  # whether the sort key is a time; False: it is a text
     is_descending: bool = False
 
 
 def fetch_sorted_page(
     items: QuerySet[_Row], *, order: SortOrder, limit: int, cursor: str | None
 ) -> Page[_Row]:
-    """Return one page of sorted rows; rows with equal keys are sorted by id. One query.
+    """Return one page of sorted rows; rows with equal sort keys are sorted by id. One query.
 
-    Raises InvalidValue.
+    `cursor` is the `next_cursor` of the page before; None: the first page. Raises InvalidValue.
     """
     assert 1 <= limit <= MAX_PAGE
     rows = items.annotate(sort_key=order.key)
@@ -53,12 +53,13 @@ def fetch_sorted_page(
 
 
 def _encode_cursor(row: Any) -> str:
+    """Return the cursor of the page after this row, which has the annotation `sort_key`."""
     sort_key = row.sort_key.isoformat() if isinstance(row.sort_key, datetime) else row.sort_key
     return urlsafe_b64encode(json.dumps([sort_key, str(row.id)]).encode()).decode()
 
 
 def _decode_cursor(cursor: str, order: SortOrder) -> tuple[str | datetime, UUID]:
-    """Parse a cursor into the sort key and the id of the last row. Raises InvalidValue."""
+    """Return sort key and id of the row before the page. Raises InvalidValue."""
     try:
         sort_key, row_id = json.loads(urlsafe_b64decode(cursor[:MAX_CURSOR_CHARS].encode("ascii")))
         if not isinstance(sort_key, str) or not is_storable(sort_key):
@@ -71,7 +72,7 @@ def _decode_cursor(cursor: str, order: SortOrder) -> tuple[str | datetime, UUID]
 
 
 def _parse_time(text: str) -> datetime:
-    """Parse a time that has an offset. Raises ValueError."""
+    """Parse a time with an offset from UTC. Raises ValueError if it has none."""
     moment = datetime.fromisoformat(text)
     if moment.tzinfo is None:
         raise ValueError

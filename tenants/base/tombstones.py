@@ -1,13 +1,14 @@
-"""Tombstones: names of erased things, so that a restored backup does not bring them back.
+"""Tombstones: the IDs of destroyed encryption keys and of erased users and tenants.
 
-They are empty objects in a store that no database backup contains. A tombstone is written once,
-after the commit that destroys a key or requests an erasure, and never deleted.
+A restore of a database backup reads them, and erases again what they name. They are empty objects
+in a store that no database backup contains. A tombstone is written after the commit that destroys a
+key or requests an erasure. It is never deleted.
 
-    CARET_TOMBSTONE_STORAGE/README        marks the store, to detect a mistyped location
-                            <tenant>/...  one tombstone each; the writing module defines the name
+    CARET_TOMBSTONE_STORAGE/README           marks the store, so that a wrong location is noticed
+                            <tenant>/<name>  a tombstone; the module that writes it chooses the name
 
-A tombstone can be missed because the store is down or the process is killed. An hourly task writes
-the missing ones.
+If the store is down or the process is killed, a tombstone is missing. An hourly task writes missing
+tombstones.
 """
 
 from collections.abc import Iterable
@@ -20,12 +21,12 @@ from django.db import transaction
 
 from caret.foundation.ids import TenantId
 
-STORAGE: Final = "destroyed_keys"
-# The hourly task checks the erasures of this period. A longer outage of the store is noticed,
-# because each run of the task fails.
+STORAGE: Final = "destroyed_keys"  # its name in Django's STORAGES
+# The hourly task checks the erasures of this period. A longer outage of the store is noticed in
+# time, because each run of the task fails meanwhile.
 LOOKS_BACK: Final = timedelta(days=14)
 _README: Final = "README"
-_TEXT: Final = b"Never clear this: see platform/docs/backup.md of Caret.\n"
+_README_TEXT: Final = b"Never clear this: see platform/docs/backup.md of Caret.\n"
 
 
 class WrongStore(Exception):
@@ -35,8 +36,8 @@ class WrongStore(Exception):
 def write_tombstones_on_commit(tenant_id: TenantId, names: Iterable[str]) -> None:
     """Write tombstones after the commit.
 
-    Call this in the transaction that destroys the keys or requests the erasure.
-    The transaction stays committed even if the store is down.
+    Call it in the transaction that destroys the keys or requests the erasure. If the store is down,
+    the transaction stays committed, and no error is raised.
     """
     name_list = list(names)
     if name_list:
@@ -60,8 +61,8 @@ def write_tombstones(tenant_id: TenantId, names: Iterable[str]) -> int:
 def list_tombstones(tenant_id: TenantId) -> list[str]:
     """List the names of a tenant's tombstones.
 
-    If two processes write the same tombstone at once, the store can get a second file with a
-    meaningless name. Raises errors of the storage.
+    Callers must ignore names that they do not know: if two processes write the same tombstone at
+    once, the store can get a second file with a changed name. Raises errors of the storage.
     """
     try:
         _, names = _get_storage().listdir(str(tenant_id))
@@ -71,12 +72,12 @@ def list_tombstones(tenant_id: TenantId) -> list[str]:
 
 
 def initialize_store() -> None:
-    """Mark the store with a README, so that a restore recognises it.
+    """Mark the store with a README, so that a restore recognises the store.
 
     Raises errors of the storage.
     """
     if not _get_storage().exists(_README):
-        _get_storage().save(_README, ContentFile(_TEXT))
+        _get_storage().save(_README, ContentFile(_README_TEXT))
 
 
 def require_store() -> None:

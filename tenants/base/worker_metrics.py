@@ -1,7 +1,8 @@
-"""Prometheus metrics of the control plane: tasks, queues and usage to ingest.
+"""Prometheus metrics of the control plane: tasks, queues, and usage that is not ingested yet.
 
-Workers run tasks in short-lived processes, so they count in Redis. The beat process, of which there
-is only one, exports the counts. Counts survive a restart, and workers need no port.
+The processes that run tasks live only for a short time, so they store their counts in Redis. The
+beat process exports them; there is only one such process. So the counts survive a restart, and
+workers need no port.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,23 +19,26 @@ from prometheus_client.registry import Collector
 
 from caret.contracts.usage import USAGE_STREAM
 
-KEY: Final = "caret:task-metrics"
-# A run that finds nothing to do takes 10 ms, a purge or an export up to 30 minutes
-# (in no bucket but the infinite one).
+KEY: Final = "caret:task-metrics"  # of the hash in Redis
+# Upper bounds of the buckets for durations. A run that finds nothing to do takes 10 ms. A purge or
+# an export takes up to 30 minutes, and counts in the bucket without a bound.
 BOUNDS_S: Final = (0.01, 0.05, 0.25, 1.0, 5.0, 30.0, 120.0, 600.0)
 _INFINITE: Final = "+Inf"
-# Fields of the hash are named KIND|TASK. The fields of buckets are named KIND|TASK|BOUND.
+# The fields of the hash are named KIND|TASK, and those of buckets KIND|TASK|BOUND. The kinds are:
 _SUCCEEDED, _FAILED, _SECONDS, _BUCKET, _LAST = "succeeded", "failed", "seconds", "bucket", "last"
 
 
 class TaskCounts:
-    """Counters of finished tasks. A task that is killed by its time limit is not counted."""
+    """Counts finished tasks. A task that is killed at its time limit is not counted."""
 
     def __init__(self, connection: redis.Redis) -> None:
         self._connection = connection
 
     def on_finished(self, task: str, *, took_s: float, has_failed: bool, now_s: float) -> None:
-        """Count one finished task. One round trip. `now_s`: Unix time. Raises redis.RedisError."""
+        """Count one finished task. `now_s` is the Unix time. One round trip.
+
+        Raises redis.RedisError.
+        """
         upper_bound = next((str(bound) for bound in BOUNDS_S if took_s <= bound), _INFINITE)
         with self._connection.pipeline(transaction=False) as pipeline:
             pipeline.hincrby(KEY, f"{_FAILED if has_failed else _SUCCEEDED}|{task}", 1)
@@ -77,7 +81,7 @@ class WorkerMetricsCollector(Collector):
         oldest: Any = self._connection.xrange(USAGE_STREAM, count=1)
         seconds, micros = self._connection.time()
         age_s = 0.0
-        if oldest:  # a stream ID begins with the time in ms of Redis' own clock
+        if oldest:  # the ID of a stream entry begins with the time of Redis' clock in ms
             began_ms = int(oldest[0][0].partition(b"-")[0])
             age_s = max(0.0, seconds + micros / 1_000_000 - began_ms / 1000)
         yield GaugeMetricFamily(
@@ -116,7 +120,10 @@ def _collect_tasks(counts: dict[str, float]) -> Iterator[Metric]:
 
 
 def _read_buckets(counts: dict[str, float], task: str) -> list[tuple[str, float]]:
-    """Return cumulative buckets, as Prometheus expects them."""
+    """Return the buckets of a task's durations.
+
+    As Prometheus expects, the count of a bucket contains the counts of all lower buckets.
+    """
     total, buckets = 0.0, []
     for upper_bound in (*map(str, BOUNDS_S), _INFINITE):
         total += counts.get(f"{_BUCKET}|{task}|{upper_bound}", 0.0)

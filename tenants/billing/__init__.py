@@ -4,5 +4,5 @@
                         |        `----> Stripe (an adapter)
                         `> budget spending > alerts
 
-Money is in whole micros, millionths of a currency's unit. A period is a half-open UTC month.
+Money is in whole micros: millionths of a currency's unit. A billing period is a UTC month.
 """

@@ -1,9 +1,9 @@
 """Prices of tokens and seats, in integer arithmetic. Pure.
 
 A line is a tier and a kind of tokens. A model with prices of its own has separate lines. The tokens
-of a line on one day cost `tokens x price / 1,000,000`, rounded half up once for the whole day. The
-amount of a posting is the day's rounded total with its tokens, minus the total without them. The
-day's sum therefore does not depend on how its records were divided into batches.
+of a line on one day cost `tokens x price / 1,000,000` micros, rounded half up once for the whole
+day. The amount of a posting is the day's rounded total after the posting, minus the one before. The
+day's sum therefore does not depend on how its usage records were divided into batches.
 
 A seat's monthly price is divided among the days of the month. The first d days of a month with N
 days cost `price x d / N`, rounded down, so the prices of all days add up to the monthly price.
@@ -27,9 +27,9 @@ class PricedTokenKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TokenLine:
-    """Tokens that are counted and priced separately.
+    """A line of tokens, which are counted and priced separately from those of other lines.
 
-    Written `fast.prompt`, or `fast.prompt.MODEL` for a model with prices of its own.
+    Its code is `fast.prompt`, or `fast.prompt.MODEL` for a model with prices of its own.
     """
 
     tier: Tier
@@ -49,12 +49,12 @@ class TokenLine:
 
 _TIER_ORDER = {tier: index for index, tier in enumerate(Tier)}
 _KIND_ORDER = {kind: index for index, kind in enumerate(PricedTokenKind)}
-# The lines of models that have their tier's prices.
+# The lines of models that have their tier's prices, by code.
 TIER_LINES = {line.code: line for line in (TokenLine(t, k) for t in Tier for k in PricedTokenKind)}
 
 
 def parse_line(code: str) -> TokenLine | None:
-    """Return the line with this code; None: a line without tokens, such as seats."""
+    """Return the line with this code; None: the code is not one of tokens, such as `seats`."""
     tier, _, rest = code.partition(".")
     kind, _, model = rest.partition(".")
     line = TIER_LINES.get(f"{tier}.{kind}")
@@ -71,16 +71,20 @@ def get_unit_price(kind: PricedTokenKind, prices: TierPrices) -> int:
 
 
 def price_tokens(num_tokens: int, price: int) -> int:
+    """Return the price in micros. `price` is the price of a million tokens in micros."""
     return divide_half_up(num_tokens * price, PRICED_TOKENS)
 
 
 def price_additional_tokens(num_tokens: int, *, after: int, price: int) -> int:
-    """Return the price in micros of `num_tokens` on top of `after` of the same day and line."""
+    """Return the price in micros of `num_tokens` that follow `after` tokens of the day and line.
+
+    `price` is the price of a million tokens in micros.
+    """
     return price_tokens(after + num_tokens, price) - price_tokens(after, price)
 
 
 def price_seats(num_seats: int, *, day: date, month_micros: int) -> int:
-    """Return the price of one day in micros."""
+    """Return the price of one day in micros. `month_micros` is a seat's price for a month."""
     num_days = count_days_in_month(day)
     until = month_micros * day.day // num_days
     before = month_micros * (day.day - 1) // num_days

@@ -1,6 +1,6 @@
-"""Celery tasks of rating, invoices, budgets and Stripe. They can run twice safely.
+"""Celery tasks of rating, invoices, budgets and Stripe. Each can safely run twice.
 
-`caret.celery` has their queues and intervals.
+`caret.celery` sets the queue and the interval of each task.
 """
 
 from celery import shared_task

@@ -1,4 +1,4 @@
-"""The alerts of the console's overview: what an administrator should look at now. One query."""
+"""The alerts on the console's overview page: problems that a user should look at now."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -38,11 +38,11 @@ from tenants.models import (
 from tenants.models.api_key import make_active_condition
 from tenants.security.authorization.actor import Actor
 
-LEAKED_WITHIN: Final = timedelta(days=30)
+LEAKED_WITHIN: Final = timedelta(days=30)  # before now
 KEY_EXPIRES_WITHIN: Final = timedelta(days=14)
 # It takes time to get a new certificate from the identity provider's administrator.
 CERTIFICATE_EXPIRES_WITHIN: Final = timedelta(days=30)
-REFUSED_WITHIN: Final = timedelta(days=1)
+REFUSED_WITHIN: Final = timedelta(days=1)  # before now, for a sign-in
 _USED_UP: Final = 100  # percent
 
 
@@ -50,7 +50,7 @@ class AlertKind(StrEnum):
     SINK_FAILING = "sink_failing"
     BUDGET_EXCEEDED = "budget_exceeded"
     KEY_LEAKED = "key_leaked"
-    KEY_EXPIRING = "key_expiring"  # a service key: no user would notice its expiry
+    KEY_EXPIRING = "key_expiring"  # a service key: no user would notice in time
     CERTIFICATE_EXPIRING = "certificate_expiring"  # of the identity provider, for SAML
     CERTIFICATE_UNKNOWN = "certificate_unknown"  # sign-ins fail, perhaps after a rotation
 
@@ -69,7 +69,8 @@ _REQUIRED_PERMISSIONS: Final = {
 class Alert:
     kind: AlertKind
     num: int  # of sinks, budgets, keys, identity providers or refused sign-ins
-    # The time when the problem began, or when the key or certificate expires; None: unknown.
+    # The time at which the first problem began, or at which the first key or the last certificate
+    # expires. None: unknown.
     at: datetime | None
 
 
@@ -85,6 +86,7 @@ def list_alerts(*, actor: Actor, now: datetime) -> list[Alert]:
 
 
 def _read_facts(actor: Actor, now: datetime) -> dict[str, Any]:
+    """Return the number and the earliest time for each kind of alert, by column name."""
     sinks = AuditSink.objects.filter(tenant_id=OuterRef("id"), failed_since__isnull=False)
     keys = ApiKey.objects.filter(tenant_id=OuterRef("id"))
     leaked = keys.filter(leaked_at__gt=now - LEAKED_WITHIN)
@@ -96,15 +98,15 @@ def _read_facts(actor: Actor, now: datetime) -> dict[str, Any]:
     row = (
         Tenant.objects.annotate(
             sinks=_count(sinks),
-            sinks_at=_select_first(sinks, "failed_since"),
+            sinks_at=_select_earliest(sinks, "failed_since"),
             budgets=_count(_filter_exceeded_budgets(now)),
             leaked=_count(leaked),
-            leaked_at=_select_first(leaked, "leaked_at"),
+            leaked_at=_select_earliest(leaked, "leaked_at"),
             expiring=_count(expiring),
-            expiring_at=_select_first(expiring, "expires_at"),
+            expiring_at=_select_earliest(expiring, "expires_at"),
             certificates=Subquery(providers.values("certificates")[:1]),
             refused=_count(refused),
-            refused_at=_select_first(refused, "at"),
+            refused_at=_select_earliest(refused, "at"),
         )
         .values()
         .get(id=actor.tenant_id)
@@ -115,8 +117,8 @@ def _read_facts(actor: Actor, now: datetime) -> dict[str, Any]:
 def _filter_exceeded_budgets(now: datetime) -> QuerySet[BudgetAlert]:
     """Return this month's alerts of used-up budgets whose limit has not changed since.
 
-    The alert of a budget per seat contains the limit of all seats together. It is a multiple of the
-    budget's limit per seat, unless this limit has changed.
+    For a budget per seat, the alert contains the limit of all seats together: a multiple of the
+    limit per seat. If the budget's limit per seat does not divide it, that limit has changed.
     """
     unchanged = Budget.objects.alias(
         remainder=ExpressionWrapper(
@@ -136,7 +138,10 @@ def _filter_exceeded_budgets(now: datetime) -> QuerySet[BudgetAlert]:
 
 
 def _filter_unknown_certificates(now: datetime) -> QuerySet[AuditEntry]:
-    """Return the refused sign-ins whose certificate is unknown, since the provider was last set."""
+    """Return recent sign-ins that were refused because the provider's certificate is unknown.
+
+    Those before the last setup of the identity provider are left out.
+    """
     provider = IdentityProvider.objects.filter(
         tenant_id=OuterRef("tenant_id"), created_at__lt=OuterRef("at")
     )
@@ -168,10 +173,11 @@ def _to_alerts(facts: dict[str, Any], now: datetime) -> Iterator[Alert]:
 
 
 def _count(rows: QuerySet[Any]) -> Subquery:
+    """Return a subquery for the number of rows; NULL: no rows."""
     counted = rows.order_by().values("tenant_id").annotate(num=Count("tenant_id")).values("num")
     return Subquery(counted, output_field=IntegerField())
 
 
-def _select_first(rows: QuerySet[Any], column: str) -> Subquery:
-    first_values = rows.order_by().values("tenant_id").annotate(first=Min(column)).values("first")
-    return Subquery(first_values)
+def _select_earliest(rows: QuerySet[Any], column: str) -> Subquery:
+    earliest = rows.order_by().values("tenant_id").annotate(min=Min(column)).values("min")
+    return Subquery(earliest)

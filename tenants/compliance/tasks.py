@@ -1,6 +1,6 @@
 """Celery tasks of exports, data subject requests, audit sinks and the closing of tenants.
 
-They can run twice safely. `caret.celery` has their queues and intervals.
+Each can safely run twice. `caret.celery` sets the queue and the interval of each task.
 """
 
 from celery import shared_task

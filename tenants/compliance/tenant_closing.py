@@ -2,9 +2,9 @@
 
     active, suspended --begin_closing--> closing --grace period--> closed --> erased, certificate
 
-During the grace period, owners download the final export, and an operator can resume or suspend the
-tenant instead (`tenants.identity.members.tenant_status.set_status`). Otherwise a worker closes the
-tenant at the end of the grace period, and erases it.
+During the grace period, owners can download the final export. An operator can cancel the closing:
+resume or suspend the tenant (`tenants.identity.members.tenant_status.set_status`). Otherwise a
+worker closes the tenant at the end of the grace period, and erases it.
 """
 
 import uuid
@@ -42,7 +42,7 @@ _BEGINNING: Final = datetime(2020, 1, 1, tzinfo=UTC)  # older than every install
 _REASON: Final = "The grace period of closing the tenant ended."
 # A tenant is closed automatically only if its final export has one of these states. Otherwise an
 # operator must decide.
-_EXPORT_IS_OVER: Final = frozenset({JobState.FINISHED, JobState.CANCELLED, JobState.EXPIRED})
+_EXPORT_DONE_STATES: Final = frozenset({JobState.FINISHED, JobState.CANCELLED, JobState.EXPIRED})
 _DELAY_KEPT_S: Final = 3_600  # more than the time between two runs of the worker
 
 
@@ -58,9 +58,9 @@ class FinalExport:
 class TenantClosure:
     """The progress of the closing of a tenant."""
 
-    closes_at: datetime | None  # end of the grace period; None: not closing
+    closes_at: datetime | None  # end of the grace period; None: not closing, or erasure requested
     final_export: FinalExport | None  # of the latest closing; None: the tenant was never closing
-    is_erasing: bool  # its keys are destroyed, and its data is being deleted
+    is_erasing: bool  # the encryption keys are destroyed, and the data is being deleted
     erased_at: datetime | None  # None: not erased
     certificate: str | None  # the signed document; None: not erased
 
@@ -104,8 +104,8 @@ def close_now(*, actor: Actor, reason: str, now: datetime) -> None:
 def close_due_tenants(*, now: datetime) -> int:
     """Close tenants whose grace period has ended, and request their erasure.
 
-    Returns how many erasures were requested. One query if there is nothing to do. A failure of one
-    tenant does not stop the others.
+    Return the number of tenants that are closed, and whose erasure is requested. One query if there
+    is nothing to do. The failure of one tenant is logged, and does not stop the run.
     """
     due = Tenant.objects.filter(closes_at__lte=now).order_by("closes_at", "id")
     return sum(
@@ -133,7 +133,7 @@ def find_closure(*, tenant_id: TenantId) -> TenantClosure:
 
 
 def read_final_export(*, actor: Actor, now: datetime) -> Iterator[bytes]:
-    """Return the pieces of the final export's file, and record the read in the audit log first.
+    """Record the read in the audit log, and return the pieces of the final export's file.
 
     Raises Forbidden, NotFound, Conflict.
     """
@@ -169,10 +169,10 @@ def _close_tenant_or_log(tenant_id: TenantId, now: datetime) -> bool:
 
 
 def _is_new_delay(tenant_id: TenantId, reason: str) -> bool:
-    """Store the reason of a delay. Return whether it differs from the reason in the last run.
+    """Store the reason of a delay, and return whether it differs from the stored one.
 
-    A legal hold can last for months, and the worker runs every minute. The result is True if Redis
-    is not available.
+    A legal hold can last for months, and the worker runs every minute. So a reason that is not new
+    is not logged again. The result is True if Redis is not available.
     """
     key = f"caret:closing-delay:{tenant_id}"
     try:
@@ -195,7 +195,7 @@ def _close_tenant(tenant_id: TenantId, now: datetime) -> bool:
             return False  # an operator has resumed the tenant in the meantime
         if row.status == TenantStatus.CLOSING:
             export = _find_final_export(row)
-            if export is not None and export.state not in _EXPORT_IS_OVER:
+            if export is not None and export.state not in _EXPORT_DONE_STATES:
                 if export.state not in UNDER_WAY:
                     logger.error("tenant_closing.export_failed", tenant_id=tenant_id)
                 return False

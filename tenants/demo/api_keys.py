@@ -1,4 +1,4 @@
-"""API keys of every kind and state. Their secrets are discarded, so nobody can use them."""
+"""API keys of a demo company, of every kind and state. Nobody can use them: no key text is kept."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -27,21 +27,23 @@ _LANGUAGES: Final = {
     "Data": ("python", "sql", "rust"),
     "Security": ("rust", "go", "python"),
 }
-_AFTER_ARRIVAL: Final = timedelta(minutes=40)
+_AFTER_ARRIVAL: Final = timedelta(minutes=40)  # from a member's arrival to the creation of the key
 _LIFETIME: Final = timedelta(days=180)  # the policy override of one team allows no more
-_REQUESTS_PER_WORKDAY: Final = 58.0  # of a developer
-_FAST_PACE_FACTOR: Final = 1.9
+_REQUESTS_PER_WORKDAY: Final = 58.0  # of a developer, on average
+_FAST_PACE_FACTOR: Final = 1.9  # of services, and of the member who exhausts a budget
 _ROLES_WITHOUT_KEYS: Final = (Role.BILLING, Role.AUDITOR)
 
 
 @dataclass(slots=True)
 class DemoKeys:
-    """The developers and services that have keys at the current time of the timeline."""
+    """The users and the service that send requests at the current time of the timeline."""
 
     company: DemoCompany
+    # By user ID; None: the service.
     developers: dict[UserId | None, DemoDeveloper] = field(default_factory=dict)
 
     def make_developer(self, key_id: UUID, person: DemoUser | None) -> DemoDeveloper:
+        """Return the habits of a user, or of the service if `person` is None."""
         random = self.company.timeline.make_random(f"coder {person and person.character.email}")
         team = person.character.team if person else "Platform"
         return DemoDeveloper(
@@ -55,12 +57,12 @@ class DemoKeys:
         )
 
     def _choose_pace_factor(self, person: DemoUser | None, usual_factor: float) -> float:
-        """Return the pace factor: high for services and for the member who exhausts a budget."""
+        """Return `usual_factor`, or a higher one for a service and for the spender."""
         return _FAST_PACE_FACTOR if person in (None, self.company.spender) else usual_factor
 
 
 def plan_keys(demo_keys: DemoKeys) -> list[TimelineEvent]:
-    """Return the events of members' keys, service keys, and rotated or ended keys."""
+    """Return the events of members' keys, service keys, and keys in other states."""
     company = demo_keys.company
     administrator = company.member_with_role(Role.ADMINISTRATOR)
     key_owners = [
@@ -90,7 +92,7 @@ def _find_arrival(company: DemoCompany, person: DemoUser) -> datetime:
 
 def _make_key_creation(demo_keys: DemoKeys, person: DemoUser) -> Callable[[datetime], None]:
     company = demo_keys.company
-    # About one key in four is a test key. The address's length serves as a repeatable choice.
+    # About one key in four is a test key. The length of the e-mail address is a repeatable choice.
     is_test_key = len(person.character.email) % 4 == 0
     kind = KeyKind.TEST if is_test_key else KeyKind.DEVELOPER
 
@@ -120,7 +122,14 @@ def _plan_service_keys(demo_keys: DemoKeys, actor: Actor) -> list[TimelineEvent]
     def plan_creation(
         name: str, scopes: frozenset[KeyScope], networks: tuple[str, ...]
     ) -> TimelineEvent:
-        new = KeyRequest(KeyKind.SERVICE, None, name, None, scopes, networks)
+        new = KeyRequest(
+            KeyKind.SERVICE,
+            owner_id=None,
+            name=name,
+            expires_at=None,
+            scopes=scopes,
+            networks=networks,
+        )
 
         def create(now: datetime) -> None:
             key = create_key(actor=actor, new=new, now=now).key
@@ -170,7 +179,7 @@ def _plan_keys_of_other_states(company: DemoCompany, actor: Actor) -> list[Timel
 
 
 def _report_leak(actor: Actor, lookup_id: LookupId, now: datetime) -> None:
-    """Revoke a leaked key as tenants.identity.api_keys.leak_response does, but send no e-mail."""
+    """Revoke a leaked key, like tenants.identity.api_keys.leak_response, but send no e-mail."""
     with tenant_scope(actor.tenant_id):
         ApiKey.objects.filter(tenant_id=actor.tenant_id, lookup_id=lookup_id).update(
             leaked_at=now, leak_notified_at=now

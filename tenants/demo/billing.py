@@ -1,4 +1,4 @@
-"""The plan, budgets, nightly rating, invoices, a credit and a credit note."""
+"""Billing of a demo company: plan, budgets, nightly rating, invoices, credit and credit note."""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -40,12 +40,12 @@ _TOKEN_COST_PER_DEVELOPER: Final = Decimal("0.24")
 
 
 def add_price_of_first_day(timeline: DemoTimeline) -> None:
-    """Add a price from the first day of the period: the plan's existing price begins later."""
+    """Add a price from the first day of the period, unless the plan has a price on this day."""
     first = utc_day(timeline.begins_at)
     plan = next(plan for plan in list_plans() if plan.slug == PLAN)
     if not any(price.effective_on <= first for price in plan.prices):
         new = NewPrice(first, SEAT_MONTH_MICROS, PRICES)
-        add_price(plan=PLAN, new=new, now=timeline.moment_before(2))
+        add_price(plan=PLAN, new=new, now=timeline.moment_before(days=2))
 
 
 def plan_billing(company: DemoCompany) -> list[TimelineEvent]:
@@ -66,7 +66,11 @@ def plan_billing(company: DemoCompany) -> list[TimelineEvent]:
 
 
 def _subscribe_tenant(timeline: DemoTimeline, now: datetime) -> None:
-    """Subscribe the tenant. Seats of later days that are already posted stay posted."""
+    """Subscribe the tenant, and set its billing profile.
+
+    The tenant may already have seats posted for later days. They stay, and rating begins again with
+    the first day of the new subscription.
+    """
     subscribe_tenant(
         actor=timeline.platform,
         plan=PLAN,
@@ -92,12 +96,13 @@ def _subscribe_tenant(timeline: DemoTimeline, now: datetime) -> None:
 
 def _plan_budgets(company: DemoCompany) -> list[TimelineEvent]:
     timeline, spender = company.timeline, company.spender
-    actor, num = company.member_with_role(Role.BILLING), len(company.people)
+    actor, num_people = company.member_with_role(Role.BILLING), len(company.people)
     team = company.teams[spender.character.team]
 
     def plan_budget(
         scope: BudgetScope, holder: UUID, developer_months: str, *, is_hard: bool
     ) -> TimelineEvent:
+        """Return the event that creates a budget. Its limit is the cost of `developer_months`."""
         terms = BudgetTerms(_compute_limit(Decimal(developer_months)), is_hard=is_hard)
         return TimelineEvent(
             timeline.moment_at(0.15, hour=13),
@@ -106,23 +111,27 @@ def _plan_budgets(company: DemoCompany) -> list[TimelineEvent]:
             ),
         )
 
+    # The limits are low, so that the budgets have alerts.
     return [
         TimelineEvent(
             timeline.moment_at(0.12, hour=13),
-            _make_budget_cut(company, _compute_limit(Decimal(num) * Decimal("0.75"))),
+            _make_budget_cut(company, _compute_limit(Decimal(num_people) * Decimal("0.75"))),
         ),
-        plan_budget(BudgetScope.TEAM, team, str(num / len(TEAMS) * 0.75), is_hard=False),
+        plan_budget(BudgetScope.TEAM, team, str(num_people / len(TEAMS) * 0.75), is_hard=False),
         plan_budget(BudgetScope.USER, UUID(spender.user_id), "1.05", is_hard=True),
     ]
 
 
 def _compute_limit(developer_months: Decimal) -> int:
-    """Return the tokens' cost of so many developers in a month, in micros, in whole cents."""
+    """Return the cost of the tokens that this number of developers uses in a month, in micros.
+
+    The cost is rounded up to whole cents.
+    """
     return int(developer_months * _TOKEN_COST_PER_DEVELOPER * 100 + 1) * (MICROS // 100)
 
 
 def _make_budget_cut(company: DemoCompany, limit_micros: int) -> Callable[[datetime], None]:
-    """Return an event that lowers the budget that was created with the tenant."""
+    """Return a function that lowers the limit of the tenant's budget, for an event."""
 
     def lower_limit(now: datetime) -> None:
         actor = company.member_with_role(Role.BILLING)
@@ -190,7 +199,7 @@ def _correct_invoice(timeline: DemoTimeline, now: datetime) -> None:
 
 
 def _mark_alerts_delivered(timeline: DemoTimeline) -> None:
-    """Mark budget alerts as delivered: nobody receives alerts of generated spending."""
+    """Mark budget alerts as delivered: nobody is to receive alerts about generated spending."""
     with tenant_scope(timeline.tenant_id):
         pending = AlertDelivery.objects.filter(tenant_id=timeline.tenant_id, delivered_at=None)
         pending.update(delivered_at=timeline.now, next_attempt_at=None, num_attempts=1)

@@ -1,4 +1,4 @@
-"""Today's events: the erasure of a user, a purge, and exports.
+"""The last steps of seeding: the erasure of a user, a purge, and exports.
 
 Each step changes stores other than the database, so each is committed on its own.
 """
@@ -27,8 +27,8 @@ from tenants.demo.members import DemoCompany
 from tenants.privacy.retention.purge import purge_due
 from tenants.security.authorization.actor import Actor
 
-_MAX_SLICES: Final = 500  # of at most two seconds each
-_MONTH: Final = timedelta(days=30)
+_MAX_SLICES: Final = 500  # of an export; each reads rows for about two seconds
+_EXPORTED_TIME: Final = timedelta(days=30)
 
 
 def erase_one_user(company: DemoCompany, at: datetime) -> None:
@@ -49,18 +49,18 @@ def purge_expired_data(company: DemoCompany, at: datetime) -> None:
 def build_exports(company: DemoCompany, at: datetime) -> None:
     """Create a failed export, a cancelled one and three finished ones.
 
-    The locks keep workers from starting exports. A worker that is already running continues, and
-    may build these exports.
+    The locks keep the export tasks of workers from starting. A task that is already running
+    continues, and may build these exports.
     """
     with redis_lock(connect_to_redis(), "exports"), redis_lock(connect_to_redis(), "long-exports"):
-        _build_all(company, at)
+        _create_all_exports(company, at)
 
 
-def _build_all(company: DemoCompany, at: datetime) -> None:
+def _create_all_exports(company: DemoCompany, at: datetime) -> None:
     auditor, owner, payer = (
-        company.member_with_role(r) for r in (Role.AUDITOR, Role.OWNER, Role.BILLING)
+        company.member_with_role(role) for role in (Role.AUDITOR, Role.OWNER, Role.BILLING)
     )
-    period = Period(at - _MONTH, at)
+    period = Period(at - _EXPORTED_TIME, at)
     _fail_export(company, auditor, ExportRequest("usage_days", "xlsx", period), at)
     cancelled_job = request_export(
         actor=auditor, export_request=ExportRequest("members", "csv", period), now=at
@@ -81,7 +81,7 @@ def _build_all(company: DemoCompany, at: datetime) -> None:
 def _fail_export(
     company: DemoCompany, actor: Actor, export_request: ExportRequest, at: datetime
 ) -> None:
-    """Let an export fail after all attempts, as if its workers were killed."""
+    """Let an export fail after MAX_ATTEMPTS attempts, as if the worker of each was killed."""
     tenant_id = company.timeline.tenant_id
     with tenant_scope(tenant_id):
         request_export(actor=actor, export_request=export_request, now=at)
@@ -91,6 +91,7 @@ def _fail_export(
 
 
 def _build_export(company: DemoCompany, at: datetime) -> None:
+    """Run slices of the tenant's export jobs in both lanes, until no job can run."""
     for _ in range(_MAX_SLICES):
         did_work = [
             run_slice_of_oldest_job(company.timeline.tenant_id, _make_clock(at), lane)

@@ -18,18 +18,21 @@ from tenants.privacy.consent_lifecycle import ConsentChoice, set_consent, withdr
 from tenants.privacy.content_capture.erasure import erase_requested_content
 from tenants.privacy.content_capture.operations import store_content
 
+# Every third developer consents, in addition to the users with example content.
 _DEVELOPERS_PER_CONSENT: Final = 3
-# The first consents stay in force during the period. On the last day, store_example_content
-# withdraws one of them.
+# The first consents are not withdrawn during the period. Of the others, every second one is.
 _NUM_LASTING_CONSENTS: Final = 4
-_PREFIX: Final = "def mean(values: list[float]) -> float:\n    "
-_COMPLETION: Final = "return sum(values) / len(values)"
+_EXAMPLE_PREFIX: Final = "def mean(values: list[float]) -> float:\n    "
+_EXAMPLE_COMPLETION: Final = "return sum(values) / len(values)"
 _NUM_EXAMPLE_USERS: Final = 2
-_NUM_EXAMPLE_OBJECTS: Final = 4  # for each user
+_NUM_EXAMPLE_OBJECTS: Final = 4  # stored objects of each of these users
 
 
 def plan_consents(company: DemoCompany) -> list[TimelineEvent]:
-    """Return the events of users who give and withdraw consent, after the policy allows consent."""
+    """Return the events of users who give and withdraw consent.
+
+    They are later than the policy change that allows consent (tenants.demo.policies).
+    """
     timeline = company.timeline
     consenting_users = _choose_consenting_users(company)
     return [
@@ -50,7 +53,7 @@ def plan_consents(company: DemoCompany) -> list[TimelineEvent]:
 
 
 def store_example_content(company: DemoCompany, at: datetime) -> None:
-    """Store content of two users who consent. One then withdraws, which erases their content."""
+    """Store content of two users who consent. The second withdraws consent."""
     first, second = _choose_consenting_users(company)[:_NUM_EXAMPLE_USERS]
     for person in (first, second):
         for number in range(_NUM_EXAMPLE_OBJECTS):
@@ -62,13 +65,17 @@ def store_example_content(company: DemoCompany, at: datetime) -> None:
                 now=at + timedelta(minutes=number + 1),
             )
     _withdraw_consent(company, second, at + timedelta(hours=1))
+    # A worker would erase the withdrawn content a minute later.
     erase_requested_content(
         tenant_id=company.timeline.tenant_id, now=at + timedelta(hours=1, minutes=1)
     )
 
 
 def _choose_consenting_users(company: DemoCompany) -> list[DemoUser]:
-    """Return the users who consent: developers who stay until the end, at least two."""
+    """Return the users who consent: some of the developers who stay until the end.
+
+    The first two (_NUM_EXAMPLE_USERS) are the users with example content.
+    """
     staying = [
         person for person in company.people if person not in (company.leaver, company.erased)
     ]
@@ -80,7 +87,9 @@ def _choose_consenting_users(company: DemoCompany) -> list[DemoUser]:
 
 
 def _make_consent(company: DemoCompany, person: DemoUser) -> Callable[[datetime], None]:
-    consent = UserConsent(content_capture=True, training=len(person.character.name) % 2 == 0)
+    # The parity of the name's length serves as a repeatable choice.
+    allows_training = len(person.character.name) % 2 == 0
+    consent = UserConsent(content_capture=True, training=allows_training)
 
     def agree(now: datetime) -> None:
         set_consent(
@@ -97,7 +106,7 @@ def _withdraw_consent(company: DemoCompany, person: DemoUser, now: datetime) -> 
 
 
 def _make_items(user_id: UserId, at: datetime) -> list[Item]:
-    """Return a completion of generated code, and its outcome."""
+    """Return an example completion, and the report that the user accepted it unchanged."""
     request_id: RequestId = new_request_id(now_ms=to_unix_ms(at))
     completion = CapturedCompletion(
         request_id=request_id,
@@ -107,10 +116,10 @@ def _make_items(user_id: UserId, at: datetime) -> list[Item]:
         language="python",
         repository="data/reports",
         path="reports/means.py",
-        prefix=_PREFIX,
+        prefix=_EXAMPLE_PREFIX,
         suffix="",
         chat=(),
-        completion=_COMPLETION,
+        completion=_EXAMPLE_COMPLETION,
         finish_reason=FinishReason.STOP,
     )
     edit = CapturedEdit(
@@ -119,6 +128,6 @@ def _make_items(user_id: UserId, at: datetime) -> list[Item]:
         occurred_at_ms=to_unix_ms(at + timedelta(seconds=30)),
         event=OutcomeEvent.ACCEPTED,
         after_ms=1_200,
-        text=_COMPLETION,
+        text=_EXAMPLE_COMPLETION,
     )
     return [completion, edit]

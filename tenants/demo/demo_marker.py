@@ -1,4 +1,8 @@
-"""Markers of demonstration tenants: whether a tenant may be seeded, and whether it was."""
+"""Markers that the seeding of a demonstration tenant has begun, and that it is complete.
+
+A marker is an entry in the tenant's audit log. `require_demonstration` decides which tenants may be
+seeded.
+"""
 
 from datetime import datetime
 from typing import Final
@@ -12,18 +16,19 @@ from tenants.models import AuditEntry, Tenant
 from tenants.security.audit.operations import ChangeFields, record_change
 from tenants.security.authorization.directory import find_tenant, list_members
 
-BEGUN, FILLED = "demonstration.begun", "demonstration.filled"
-SUFFIX: Final = " (demonstration)"
-_DOMAIN: Final = ".example"  # reserved by RFC 2606
+BEGUN, FILLED = "demonstration.begun", "demonstration.filled"  # actions of audit entries
+SUFFIX: Final = " (demonstration)"  # of the tenant's name
+_EMAIL_SUFFIX: Final = ".example"  # a top-level domain that RFC 2606 reserves
 _REASON: Final = (
     "`manage.py seed_demo_data` generated this tenant's whole history, for demonstration."
 )
 
 
 def require_demonstration(slug: str) -> TenantId:
-    """Return the tenant, if it is a demonstration tenant and no member has a real address.
+    """Return the tenant's ID.
 
-    Raises NotFound, Conflict.
+    Raises NotFound, and Conflict if the tenant is not a demonstration tenant or if a member may
+    have a real e-mail address.
     """
     tenant_id = find_tenant(slug=slug)
     if tenant_id is None:
@@ -31,8 +36,11 @@ def require_demonstration(slug: str) -> TenantId:
     members = list_members(tenant_id=tenant_id)
     if slug not in NAMES or not members:
         raise Conflict("{slug} is not a demo tenant and was not changed.", slug=slug)
-    if not all(member.email.endswith(_DOMAIN) for member in members):
-        raise Conflict("{slug} has members that are not demo users and was not changed.", slug=slug)
+    if not all(member.email.endswith(_EMAIL_SUFFIX) for member in members):
+        raise Conflict(
+            "{slug} has members whose addresses do not end in .example, and was not changed.",
+            slug=slug,
+        )
     return tenant_id
 
 
@@ -42,8 +50,11 @@ def is_marked(tenant_id: TenantId, action: str) -> bool:
 
 
 def mark_begun(timeline: DemoTimeline) -> None:
-    """Mark that seeding has begun: add the suffix to the name, and backdate the creation."""
-    made_at = timeline.moment_before(6)
+    """Mark that seeding has begun, and add the suffix to the tenant's name.
+
+    Date the tenant's creation six days before the period, unless it is older.
+    """
+    made_at = timeline.moment_before(days=6)
     with tenant_scope(timeline.tenant_id):
         row = Tenant.objects.select_for_update(no_key=True).get(id=timeline.tenant_id)
         name = row.name.removesuffix(SUFFIX) + SUFFIX

@@ -1,4 +1,4 @@
-"""Accounts, invitations and teams."""
+"""Users, members, invitations and teams of a demo company."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -23,15 +23,17 @@ from tenants.identity.teams.operations import add_team_member, create_team
 from tenants.models import User
 from tenants.security.authorization.actor import Actor
 
-_ADDRESS = "192.0.2.{}"  # reserved for documentation
+_IP_ADDRESS = "192.0.2.{}"  # a network reserved for documentation (RFC 5737)
 _MINUTE = timedelta(minutes=1)
 
 
 @dataclass(frozen=True, slots=True)
 class DemoUser:
+    """A user with an account, who is or becomes a member."""
+
     user_id: UserId
     character: Persona
-    address: str
+    address: str  # IP address of the user's requests
 
     def as_actor(self, tenant_id: TenantId) -> Actor:
         return Actor(
@@ -46,8 +48,8 @@ class DemoUser:
 @dataclass(frozen=True, slots=True)
 class DemoCompany:
     timeline: DemoTimeline
-    people: list[DemoUser]
-    teams: dict[str, UUID]
+    people: list[DemoUser]  # an owner first
+    teams: dict[str, UUID]  # IDs by name
 
     def member_with_role(self, role: Role) -> Actor:
         """Return the first member with the role. This member joins before the period begins."""
@@ -71,6 +73,7 @@ class DemoCompany:
 
     @property
     def leaves_at(self) -> datetime:
+        """The time at which `leaver` leaves."""
         return self.timeline.moment_at(0.8, hour=16)
 
     @property
@@ -81,13 +84,13 @@ class DemoCompany:
 def create_company(timeline: DemoTimeline, characters: list[Persona]) -> DemoCompany:
     """Create accounts, an owner, members and teams, in the week before the period.
 
-    The owner invites the members. Members who arrive during the period only get an account.
+    The owner invites the members. Users who arrive during the period only get an account.
     """
     people = [
         DemoUser(
-            _create_account(character, timeline.moment_before(5)),
+            _create_account(character, timeline.moment_before(days=5)),
             character,
-            _ADDRESS.format(10 + number),
+            _IP_ADDRESS.format(10 + number),
         )
         for number, character in enumerate(characters)
     ]
@@ -96,20 +99,20 @@ def create_company(timeline: DemoTimeline, characters: list[Persona]) -> DemoCom
         actor=timeline.platform,
         user_id=owner.user_id,
         role=Role.OWNER,
-        now=timeline.moment_before(4, hour=8),
+        now=timeline.moment_before(days=4, hour=8),
     )
-    company = DemoCompany(
-        timeline, people, _make_teams(owner.as_actor(timeline.tenant_id), timeline.moment_before(4))
-    )
-    _put_into_team(company, owner, timeline.moment_before(4, hour=10))
+    teams = _make_teams(owner.as_actor(timeline.tenant_id), timeline.moment_before(days=4))
+    company = DemoCompany(timeline, people, teams)
+    _put_into_team(company, owner, timeline.moment_before(days=4, hour=10))
     for number, person in enumerate(colleagues):
         if not person.character.arrival_share:
-            _add_company_member(company, person, timeline.moment_before(3) + number * 7 * _MINUTE)
+            invited_at = timeline.moment_before(days=3) + number * 7 * _MINUTE
+            _add_company_member(company, person, invited_at)
     return company
 
 
 def plan_membership_changes(company: DemoCompany) -> list[TimelineEvent]:
-    """Return the events of members who join, change role or leave, and of failed invitations."""
+    """Return the events of members who join, change role or leave, and of unused invitations."""
     timeline, owner = company.timeline, company.member_with_role(Role.OWNER)
     joining = [
         TimelineEvent(
@@ -199,7 +202,10 @@ def _put_into_team(company: DemoCompany, person: DemoUser, now: datetime) -> Non
 
 
 def _plan_invitations(company: DemoCompany) -> list[TimelineEvent]:
-    """Return an expired invitation, a revoked one and two open ones."""
+    """Return the events of invitations that nobody accepts.
+
+    At the end of the period, one has expired, one is revoked, and two are open.
+    """
     timeline, slug = company.timeline, company.timeline.slug
     owner = company.member_with_role(Role.OWNER)
 
@@ -225,5 +231,5 @@ def _plan_invitations(company: DemoCompany) -> list[TimelineEvent]:
 
 
 def _discard_mail(_: str, __: TenantToken) -> bool:
-    """Pretend to send an e-mail: nothing is sent to generated users."""
+    """Report success without sending an e-mail, because the address does not exist."""
     return True

@@ -2,11 +2,12 @@
 
     the week before     members and teams: each step is committed, as invitations require
     the period          all events in order of time: one transaction
-    today               rollups, content capture, erasures, exports: other stores are involved
+    the last hours      rollups, content capture, erasures, a purge, exports: each step is
+                        committed, because most of them also change other stores
 
 The period is one transaction, because workers run at the same time: billing, signing and counting
-see all of it or nothing. If the process is killed before the commit, the tenant is marked as begun
-and has only members and teams.
+see all of the period or nothing. If the process is killed before the commit, the tenant is marked
+as begun, and has members and teams but no usage.
 """
 
 from collections.abc import Callable
@@ -41,7 +42,7 @@ from tenants.usage.rollups.operations import roll_up_tenant
 
 MIN_DAYS: Final = 8
 MAX_DAYS: Final = 366
-ReportProgress = Callable[[str], None]
+ReportProgress = Callable[[str], None]  # gets the name of each step that begins
 
 
 class DemoDataExists(Conflict):
@@ -50,16 +51,16 @@ class DemoDataExists(Conflict):
 
 @dataclass(frozen=True, slots=True)
 class SeedOptions:
-    slug: str
-    num_days: int
-    num_people: int
-    seed: int
+    slug: str  # of the tenant
+    num_days: int  # full days of the period before today, MIN_DAYS to MAX_DAYS
+    num_people: int  # generated users, MIN_PEOPLE to MAX_PEOPLE
+    seed: int  # of the random numbers
 
 
 def seed_tenant(
     options: SeedOptions, *, now: datetime, report_progress: ReportProgress
 ) -> dict[str, int]:
-    """Seed a tenant and return the numbers of generated rows.
+    """Seed a tenant and return the numbers of its rows, by kind.
 
     Raises InvalidValue, NotFound, DemoDataExists, and Conflict for a tenant that is not a
     demonstration tenant.
@@ -102,7 +103,7 @@ def _plan_period(company: DemoCompany) -> list[TimelineEvent]:
     demo_keys = DemoKeys(company)
     # Usage comes first among events of the same time, because billing depends on it.
     return [
-        *plan_usage(demo_keys, cut_off=company.spender.user_id),
+        *plan_usage(demo_keys, spender_id=company.spender.user_id),
         *plan_membership_changes(company),
         *plan_keys(demo_keys),
         *plan_policies(company),

@@ -1,4 +1,7 @@
-"""A company's decisions in the period: policies, overrides, retention rules and legal holds."""
+"""A company's decisions in the period.
+
+They are about policies, overrides, retention rules, legal holds and the minimum group size.
+"""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -23,12 +26,12 @@ from tenants.privacy.retention.operations import NewHold, place_hold, release_ho
 from tenants.usage.reports.operations import set_min_group_users
 
 # Short enough to purge usage records of the first week of a period of 92 days, the default.
-_USAGE_DAYS: Final = 85
-_EXCLUDED: Final = {
+_USAGE_RETENTION_DAYS: Final = 85
+_EXCLUDED: Final = {  # globs of files, by repository
     "*": ("**/.env", "**/*.pem", "**/*.key", "**/id_rsa*", "**/secrets/**", "**/*.tfstate"),
     "firmware/keys": ("**",),
 }
-# Time as a share of the period, changed fields of the policy, and the reason.
+# For each change: its day as a share of the period, the changed fields, and the reason.
 _CHANGES: Final[tuple[tuple[float, dict[str, Any], str], ...]] = (
     (0.02, {"content_exclusion": _EXCLUDED}, "Exclude infrastructure keys and state."),
     (0.1, {"has_public_code_filter": True}, "Requested by legal until licences are cleared."),
@@ -137,7 +140,7 @@ def _plan_retention(company: DemoCompany) -> list[TimelineEvent]:
         ),
         TimelineEvent(
             timeline.moment_at(0.5, hour=10),
-            make_rule_change(DataClass.USAGE, _USAGE_DAYS, "Older invoices are settled."),
+            make_rule_change(DataClass.USAGE, _USAGE_RETENTION_DAYS, "Older invoices are settled."),
         ),
         TimelineEvent(
             timeline.moment_at(0.6, hour=10),
@@ -147,18 +150,18 @@ def _plan_retention(company: DemoCompany) -> list[TimelineEvent]:
 
 
 def _plan_holds(company: DemoCompany) -> list[TimelineEvent]:
-    """Return events of a hold in force, for a user and a period, and of a released one."""
+    """Return the events of two legal holds. One is released on the same day; the other stays."""
     timeline = company.timeline
 
     def make_placement(name: str, reason: str, user_id: UserId) -> Callable[[datetime], UUID]:
-        new = NewHold(
+        hold = NewHold(
             name,
             reason,
             UUID(user_id),
             since=timeline.moment_at(0.1),
             until=timeline.moment_at(0.9),
         )
-        return lambda now: place_hold(actor=company.member_with_role(Role.OWNER), new=new, now=now)
+        return lambda now: place_hold(actor=company.member_with_role(Role.OWNER), new=hold, now=now)
 
     def place_and_release(now: datetime) -> None:
         hold_id = make_placement("Export review", "Requested by customs.", company.leaver.user_id)(

@@ -1,7 +1,7 @@
-"""Sign-in settings and audit sinks: identity providers, SCIM, SIEMs.
+"""Sign-in settings and audit sinks: domains, identity providers, SCIM tokens, SIEMs.
 
-Users of a verified domain must sign in with the identity provider, which does not exist here. No
-demo user has an address in such a domain, so all of them can sign in with passwords.
+Users with an e-mail address in a verified domain must sign in with the identity provider, which
+does not exist here. No demo user has such an address, so all of them can sign in with passwords.
 """
 
 import base64
@@ -32,43 +32,45 @@ from tenants.identity.sso.operations import (
 from tenants.models import AuditSink
 from tenants.security.audit.queries import find_head
 
-_BY_SAML: Final = frozenset({"globex"})  # tenants that use SAML; the others use OpenID Connect
-_METADATA: Final = """\
+_SAML_SLUGS: Final = frozenset({"globex"})  # these tenants use SAML; others use OpenID Connect
+_SAML_METADATA: Final = """\
 <EntityDescriptor xmlns="urn:oasis:names:tc:SAML:2.0:metadata" entityID="https://{host}/entity">
 <IDPSSODescriptor protocolSupportEnumeration="urn:oasis:names:tc:SAML:2.0:protocol">
 <KeyDescriptor use="signing"><KeyInfo xmlns="http://www.w3.org/2000/09/xmldsig#"><X509Data>
 <X509Certificate>{certificate}</X509Certificate></X509Data></KeyInfo></KeyDescriptor>
 <SingleSignOnService Binding="urn:oasis:names:tc:SAML:2.0:bindings:HTTP-Redirect"
  Location="https://{host}/saml"/></IDPSSODescriptor></EntityDescriptor>"""
-_HEALTHY, _FAILING = "Security operations", "Change board"
-_NUM_FAILURES: Final = 41
+_HEALTHY, _FAILING = "Security operations", "Change board"  # names of sinks
+_NUM_FAILURES: Final = 41  # failed deliveries in a row; an example
 
 
 def plan_sign_in_settings(company: DemoCompany) -> list[TimelineEvent]:
     timeline = company.timeline
     return [
-        TimelineEvent(timeline.moment_at(0.05, hour=9), lambda now: _claim_domain(company, now)),
+        TimelineEvent(timeline.moment_at(0.05, hour=9), lambda now: _claim_domains(company, now)),
         TimelineEvent(timeline.moment_at(0.06, hour=10), lambda now: _set_provider(company, now)),
-        TimelineEvent(timeline.moment_at(0.08, hour=9), lambda now: _make_tokens(company, now)),
-        TimelineEvent(timeline.moment_at(0.12, hour=9), lambda now: _make_sinks(company, now)),
+        TimelineEvent(
+            timeline.moment_at(0.08, hour=9), lambda now: _create_scim_tokens(company, now)
+        ),
+        TimelineEvent(timeline.moment_at(0.12, hour=9), lambda now: _create_sinks(company, now)),
     ]
 
 
 def set_sink_states(timeline: DemoTimeline) -> None:
-    """Set the state of one sink to up to date, and that of another to failing.
+    """Let one sink look up to date, and the other one look as if deliveries failed for two days.
 
-    Both wait for an hour before the next delivery, which fails because their servers do not exist.
+    The next delivery is due in an hour. It fails because the servers of the sinks do not exist.
     """
     with tenant_scope(timeline.tenant_id):
-        last = find_head(tenant_id=timeline.tenant_id).sequence
+        last_sequence = find_head(tenant_id=timeline.tenant_id).sequence
         sinks = AuditSink.objects.filter(tenant_id=timeline.tenant_id)
         sinks.filter(name=_HEALTHY).update(
-            delivered_sequence=last,
+            delivered_sequence=last_sequence,
             delivered_at=timeline.now,
             next_attempt_at=timeline.now + MAX_WAIT,
         )
         sinks.filter(name=_FAILING).update(
-            delivered_sequence=last // 2,
+            delivered_sequence=last_sequence // 2,
             delivered_at=timeline.now - timedelta(days=2),
             failed_since=timeline.now - timedelta(days=2) + timedelta(minutes=1),
             last_error=UNKNOWN,
@@ -77,8 +79,8 @@ def set_sink_states(timeline: DemoTimeline) -> None:
         )
 
 
-def _claim_domain(company: DemoCompany, now: datetime) -> None:
-    """Claim two domains: one that is verified, and one that waits for its TXT record."""
+def _claim_domains(company: DemoCompany, now: datetime) -> None:
+    """Claim two domains: one that is verified, and one that stays unverified."""
     owner, slug = company.member_with_role(Role.OWNER), company.timeline.slug
     verified = claim_domain(actor=owner, name=f"people.{slug}.example", now=now)
     verify_domain(
@@ -92,14 +94,14 @@ def _claim_domain(company: DemoCompany, now: datetime) -> None:
 
 def _set_provider(company: DemoCompany, now: datetime) -> None:
     owner, host = company.member_with_role(Role.OWNER), f"login.{company.timeline.slug}.example"
-    if company.timeline.slug in _BY_SAML:
-        metadata = _METADATA.format(host=host, certificate=_make_certificate(host, now))
+    if company.timeline.slug in _SAML_SLUGS:
+        metadata = _SAML_METADATA.format(host=host, certificate=_make_certificate(host, now))
         set_saml_provider(
             actor=owner, config=SamlProviderConfig(metadata, None, _fetch_nothing), now=now
         )
     else:
-        new = OidcProviderConfig(f"https://{host}/", "caret", "demo-client-secret")
-        set_provider(actor=owner, new=new, now=now)
+        config = OidcProviderConfig(f"https://{host}/", "caret", "demo-client-secret")
+        set_provider(actor=owner, new=config, now=now)
 
 
 def _fetch_nothing(_: str) -> str:
@@ -107,16 +109,20 @@ def _fetch_nothing(_: str) -> str:
 
 
 def _make_certificate(host: str, now: datetime) -> str:
-    """Return a certificate whose key is discarded, so that nobody can sign in with it."""
-    key = ec.generate_private_key(ec.SECP256R1())
+    """Return a self-signed certificate in base64-encoded DER, as SAML metadata contains it.
+
+    Its private key is discarded, so that nobody can sign in with it.
+    """
+    private_key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, host)])
     builder = x509.CertificateBuilder().subject_name(name).issuer_name(name).serial_number(1)
     builder = builder.not_valid_before(now).not_valid_after(now + timedelta(days=1_825))
-    certificate = builder.public_key(key.public_key()).sign(key, hashes.SHA256())
+    certificate = builder.public_key(private_key.public_key()).sign(private_key, hashes.SHA256())
     return base64.b64encode(certificate.public_bytes(serialization.Encoding.DER)).decode()
 
 
-def _make_tokens(company: DemoCompany, now: datetime) -> None:
+def _create_scim_tokens(company: DemoCompany, now: datetime) -> None:
+    """Create a SCIM token that is revoked two hours later, and one that stays valid."""
     owner = company.member_with_role(Role.OWNER)
     first_token = create_scim_token(actor=owner, name="A first try", now=now)
     two_hours_later = now + timedelta(hours=2)
@@ -124,8 +130,8 @@ def _make_tokens(company: DemoCompany, now: datetime) -> None:
     create_scim_token(actor=owner, name="Identity provider", now=two_hours_later)
 
 
-def _make_sinks(company: DemoCompany, now: datetime) -> None:
-    """Create sinks; nothing is delivered before set_sink_states."""
+def _create_sinks(company: DemoCompany, now: datetime) -> None:
+    """Create two sinks. Nothing is delivered to them until an hour after the seeding began."""
     administrator, slug = company.member_with_role(Role.ADMINISTRATOR), company.timeline.slug
     for name, address in (
         (_HEALTHY, f"syslog+tls://siem.{slug}.example:6514"),

@@ -1,7 +1,7 @@
 """Creation of two tenants and an operator for a demonstration.
 
-A file (mode 0600) keeps their secrets. A second run reads this file and returns the same values
-while they are valid. It replaces a secret only if a password was changed or a key was revoked.
+A file (mode 0600) keeps their secrets, which `manage.py create_demo_tenants` reads and writes. A
+later run keeps the secrets of the file that are still valid, and replaces the others.
 """
 
 import json
@@ -43,17 +43,18 @@ from tenants.identity.tenant_lifecycle import NewTenant, onboard_tenant
 from tenants.security.authorization.actor import Actor, build_system_actor
 from tenants.security.authorization.directory import find_tenant, find_user, list_members
 
-OPERATOR: Final = "operator"
-NAMES: Final = {"acme": "Acme Robotics", "globex": "Globex Energy"}
+OPERATOR: Final = "operator"  # the operator's handle
+NAMES: Final = {"acme": "Acme Robotics", "globex": "Globex Energy"}  # of the tenants, by slug
 
-PLAN: Final = "demonstration"
-SEAT_MONTH_MICROS: Final = 19 * MICROS
+PLAN: Final = "demonstration"  # slug of the tenants' plan
+SEAT_MONTH_MICROS: Final = 19 * MICROS  # price of a seat for a month
 # Approximate prices of hosted models of similar sizes, in micros for a million tokens.
 PRICES: Final = {
     Tier.FAST: TierPrices(prompt=150_000, cached_prompt=15_000, generated=600_000),
     Tier.QUALITY: TierPrices(prompt=1_500_000, cached_prompt=150_000, generated=6_000_000),
 }
-BUDGET_MICROS: Final = 100 * MICROS
+BUDGET_MICROS: Final = 100 * MICROS  # monthly budget of each tenant
+_PASSWORD_BYTES: Final = 12  # of randomness
 
 
 class DemoTenant(TypedDict):
@@ -64,7 +65,7 @@ class DemoTenant(TypedDict):
     admin_password: str
     developer_email: str
     developer_password: str
-    api_key: str
+    api_key: str  # the text of a key of the developer
 
 
 class DemoOperator(TypedDict):
@@ -79,10 +80,11 @@ class Demonstration(TypedDict):
 
 
 def ensure_demonstration(*, last_run: Demonstration, now: datetime) -> Demonstration:
-    """Create the parts of the demonstration that are missing: tenants, members, keys, an operator.
+    """Create the parts of the demonstration that are missing, and return the credentials.
 
-    `last_run` is the state that the last run returned. Raises redis.RedisError if a snapshot cannot
-    be published, because a returned key must work at once.
+    The parts are tenants, members, keys and an operator. `last_run` is the state that the last run
+    returned. Raises redis.RedisError if a snapshot cannot be published, because a returned key must
+    work at once.
     """
     last_values = {entry["slug"]: entry for entry in last_run["tenants"]}
     return {
@@ -94,7 +96,7 @@ def ensure_demonstration(*, last_run: Demonstration, now: datetime) -> Demonstra
 
 
 def read_state(path: Path) -> Demonstration:
-    """Read the state. Return an empty one, without secrets, if the file is missing or damaged."""
+    """Read the state of the last run. If the file is missing or damaged, return an empty state."""
     try:
         state = json.loads(path.read_text())
         return {"tenants": list(state["tenants"]), "operator": state["operator"]}
@@ -152,7 +154,7 @@ def _ensure_tenant(
 
 
 def _ensure_operator(last_values: DemoOperator | None, now: datetime) -> DemoOperator | None:
-    """Return the credentials of the last run if they still work; otherwise create new ones.
+    """Return the credentials of the last run if their password still works; otherwise new ones.
 
     None: the installation has no operator pages, or the operator is disabled.
     """
@@ -175,11 +177,11 @@ def _ensure_operator(last_values: DemoOperator | None, now: datetime) -> DemoOpe
 
 
 def _create_demo_tenant(slug: str, name: str, owner_email: str, now: datetime) -> TenantId:
-    """Create the tenant as an operator does, and accept the invitation as its owner."""
+    """Create the tenant as an operator does, and let its owner accept the invitation."""
     new = NewTenant(slug=slug, name=name, owner_email=owner_email, plan=PLAN)
     tenant = onboard_tenant(new=new, actor_for=build_system_actor, now=now)
     owner_id = find_user(email=owner_email) or _create_user(
-        owner_email, Role.OWNER, secrets.token_urlsafe(12), now
+        owner_email, Role.OWNER, secrets.token_urlsafe(_PASSWORD_BYTES), now
     )
     accept_invitation(
         guest=InvitationBearer(owner_id, address=None, request_id=""),
@@ -190,6 +192,7 @@ def _create_demo_tenant(slug: str, name: str, owner_email: str, now: datetime) -
 
 
 def _ensure_plan(now: datetime) -> None:
+    """Create the plan with its prices from today on, if it does not exist."""
     if PLAN not in {plan.slug for plan in list_plans()}:
         create_plan(slug=PLAN, name="Demonstration", currency=Currency.EUR, now=now)
         add_price(plan=PLAN, new=NewPrice(utc_day(now), SEAT_MONTH_MICROS, PRICES), now=now)
@@ -205,12 +208,15 @@ def _ensure_budget(actor: Actor, now: datetime) -> None:
 def _ensure_member(
     actor: Actor, email: str, role: Role, password: str | None, now: datetime
 ) -> str:
-    """Return the password of the last run if it still works; otherwise set a new one."""
+    """Create the user and the membership if they are missing, and return the user's password.
+
+    `password` is the one of the last run. It is kept if it still works, and replaced otherwise.
+    """
     user_id = find_user(email=email)
     if user_id is not None and password and authenticate(username=email, password=password):
         _add_member(actor, user_id, role, now)
         return password
-    password = secrets.token_urlsafe(12)
+    password = secrets.token_urlsafe(_PASSWORD_BYTES)
     if user_id is None:
         user_id = _create_user(email, role, password, now)
     else:
@@ -230,6 +236,7 @@ def _add_member(actor: Actor, user_id: UserId, role: Role, now: datetime) -> Non
 
 
 def _ensure_key(actor: Actor, owner_email: str, text: str | None, now: datetime) -> str:
+    """Return `text`, the key of the last run, if it is still usable; otherwise create a key."""
     if text and _is_key_usable(actor.tenant_id, text, now):
         return text
     owner_id = find_user(email=owner_email)

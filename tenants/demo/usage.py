@@ -1,4 +1,4 @@
-"""Generation of usage day by day, inserted as ingestion inserts gateways' reports."""
+"""Generation of usage, day by day. Rows are inserted as ingestion inserts the gateways' reports."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -8,6 +8,7 @@ from typing import Final
 from django.db.models import Model
 
 from caret.contracts.policy import Mode
+from caret.foundation.ids import UserId
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.demo.api_keys import DemoKeys
 from tenants.demo.traffic.outcome_generator import generate_outcomes, generate_typing_reports
@@ -22,22 +23,23 @@ from tenants.usage.ingestion.row_mapping import Row
 from tenants.usage.rollups.dirty_hours import list_dirty_hours, mark_hours_dirty
 
 _ROWS_PER_STATEMENT: Final = 5_000
-_OPENING_HOURS: Final = {"globex": 13}  # UTC; this company is in America, others in Europe
+# The UTC hour at which the working day begins, by slug. Globex is in America, others in Europe.
+_OPENING_HOURS: Final = {"globex": 13}
 _DEFAULT_OPENING_HOUR: Final = 7
-# Day of the month from which the hard budget is used up.
-_CUT_OFF_FROM: Final = 20
+_FIRST_CUT_OFF_DAY: Final = 20  # day of the month from which the hard budget is used up
 
 
-def plan_usage(demo_keys: DemoKeys, *, cut_off: str) -> list[TimelineEvent]:
-    """Return an event for each day. `cut_off` is the user whose hard budget is used up."""
+def plan_usage(demo_keys: DemoKeys, *, spender_id: UserId) -> list[TimelineEvent]:
+    """Return an event for each day. `spender_id` is the user whose hard budget is used up."""
     timeline = demo_keys.company.timeline
     calendar = make_calendar(timeline)
-    day_ends = timedelta(hours=23, minutes=58)
+    # Before the signature of the audit chain at 23:59.
+    time_of_day = timedelta(hours=23, minutes=58)
 
     def make_event(day: datetime) -> TimelineEvent:
-        at = min(day + day_ends, timeline.now)
+        at = min(day + time_of_day, timeline.now)
         return TimelineEvent(
-            at, lambda _: _generate_and_store_day(demo_keys, calendar, day, cut_off)
+            at, lambda _: _generate_and_store_day(demo_keys, calendar, day, spender_id)
         )
 
     return [make_event(day) for day in calendar.list_days()]
@@ -50,12 +52,13 @@ def make_calendar(timeline: DemoTimeline) -> TrafficCalendar:
 
 
 def _generate_and_store_day(
-    demo_keys: DemoKeys, calendar: TrafficCalendar, day: datetime, cut_off: str
+    demo_keys: DemoKeys, calendar: TrafficCalendar, day: datetime, spender_id: UserId
 ) -> None:
-    is_late = day.day >= _CUT_OFF_FROM
+    is_budget_used_up = day.day >= _FIRST_CUT_OFF_DAY
     rows: list[Row] = []
     for user_id, developer in demo_keys.developers.items():
-        developer_today = replace(developer, is_cut_off=is_late and user_id == cut_off)
+        is_cut_off = is_budget_used_up and user_id == spender_id
+        developer_today = replace(developer, is_cut_off=is_cut_off)
         rows += generate_day(developer_today, day, calendar, demo_keys.company.timeline)
     _store_rows(
         demo_keys.company.timeline, [row for row in rows if row.occurred_at <= calendar.now]
@@ -65,7 +68,7 @@ def _generate_and_store_day(
 def generate_day(
     developer: DemoDeveloper, day: datetime, calendar: TrafficCalendar, timeline: DemoTimeline
 ) -> list[Row]:
-    """Return the rows of one developer on a day."""
+    """Return a developer's requests, outcomes and typing reports of a day."""
     random = timeline.make_random(f"{developer.user_id}/{day:%Y-%m-%d}")
     requests: list[UsageRecord] = []
     outcomes: list[Outcome] = []

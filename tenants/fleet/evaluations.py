@@ -1,7 +1,7 @@
 """Reports of `manage.py evaluate` that operators keep, to compare models and layouts over time.
 
-A report has scores and no code. `evaluate` belongs to the data plane and has no database, so it
-prints its report. `manage.py store_evaluation` reads and stores it.
+A report contains scores, but no code. `evaluate` belongs to the data plane and has no database, so
+it prints its report. `manage.py store_evaluation` reads and stores the report.
 """
 
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ from tenants.models import Evaluation
 
 MAX_TITLE_CHARS: Final = 120
 MAX_REPORT_BYTES: Final = 1_000_000  # a report has about 5 KB
-# Postgres cannot store NUL, which JSON can contain.
+# Without control characters: Postgres cannot store NUL, which JSON can contain.
 _Name = Annotated[str, msgspec.Meta(max_length=300, pattern=r"^[^\x00-\x1f]*$")]
 _Number = Annotated[float, msgspec.Meta(ge=-1e9, le=1e9)]
 _Count = Annotated[int, msgspec.Meta(ge=0, le=1_000_000)]
@@ -36,17 +36,17 @@ class Score(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     value: _Number
     low: _Number | None  # None: there is only one task, so there is no interval
-    high: _Number | None
-    num_tasks: _Count
+    high: _Number | None  # None if `low` is None
+    num_tasks: _Count  # tasks to which the score applies
 
 
 class ScoreDifference(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The second pool's score minus the first's, task by task, with its 95% interval."""
+    """The mean of the second pool's score minus the first pool's, with its 95% interval."""
 
     value: _Number
-    low: _Number | None
+    low: _Number | None  # None: no interval, as in Score
     high: _Number | None
-    num_tasks: _Count
+    num_tasks: _Count  # tasks to which the score applies in both pools
     is_significant: bool  # the interval excludes zero
 
 
@@ -56,32 +56,35 @@ class Percentiles(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class PoolLatency(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The latencies of a pool's completions. None: fewer than two tasks were measured."""
+    """The latencies of a pool's completions. None: fewer than two completions were measured."""
 
     first_text_ms: Percentiles | None
     total_ms: Percentiles | None
 
 
+# By the name of the score, such as "exact_match".
 Scores = Annotated[dict[_Name, Score], msgspec.Meta(max_length=20)]
+# By the name of the group of tasks.
 ScoresByGroup = Annotated[dict[_Name, Scores], msgspec.Meta(max_length=200)]
 
 
 class PoolReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     pool: _Name  # NAME or NAME:LAYOUT, as `evaluate` was called
     num_tasks: _Count
-    num_errors: _Count
+    num_errors: _Count  # tasks whose request failed
     num_empty: _Count  # tasks whose completion has no text
     scores: Scores
     latency: PoolLatency
-    by_kind: ScoresByGroup
+    by_kind: ScoresByGroup  # by the kind of the text to complete, such as a single line
     by_language: ScoresByGroup
-    by_pattern: ScoresByGroup
+    by_pattern: ScoresByGroup  # by the kind of code at the cursor, such as imports
     model: _Name = ""  # "": from a release that did not report it
 
 
 class EvaluationReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     suite: _Name  # "infilling", or the file of an exam
     pools: Annotated[tuple[PoolReport, ...], msgspec.Meta(min_length=1, max_length=2)]
+    # By the name of the score; empty if the report has one pool.
     difference: Annotated[dict[_Name, ScoreDifference], msgspec.Meta(max_length=20)] = {}
 
 
@@ -94,9 +97,9 @@ class EvaluationView:
 
 
 def store_evaluation(*, report: bytes, title: str | None, now: datetime) -> EvaluationView:
-    """Store a report as `evaluate` printed it. `title` None: the names of its pools.
+    """Store a report as `evaluate` printed it.
 
-    Raises InvalidValue.
+    If `title` is None, the names of the report's pools are its title. Raises InvalidValue.
     """
     if len(report) > MAX_REPORT_BYTES:
         raise InvalidValue("report", "A report has at most {most:,} bytes.", most=MAX_REPORT_BYTES)
@@ -138,7 +141,7 @@ def _parse_title(title: str) -> str:
 
 
 def _parse_report(report: bytes) -> EvaluationReport:
-    """Return the report. Raises InvalidValue."""
+    """Decode a report from JSON. Raises InvalidValue."""
     try:
         return msgspec.json.decode(report, type=EvaluationReport)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:

@@ -40,7 +40,7 @@ from tenants.models import Tenant
 MAX_EXPERIMENTS: Final = 100
 MAX_VARIANTS: Final = 8
 MAX_WEIGHT: Final = 1_000
-CONTROL: Final = "control"
+CONTROL: Final = "control"  # name of the variant without a change
 _NAME: Final = re.compile(r"[a-z][a-z0-9-]{0,39}")
 _STORE: Final = FleetStateStore(
     EXPERIMENTS, EXPERIMENTS_VERSION, EXPERIMENTS_LOG, EXPERIMENTS_CHANGED
@@ -52,7 +52,7 @@ logger = structlog.get_logger(__name__)
 class NewExperiment:
     name: str
     variants: tuple[VariantEntry, ...]  # the first is the control
-    tenants: tuple[str, ...] = ()  # slugs; empty: all tenants whose policy takes part
+    tenants: tuple[str, ...] = ()  # slugs; empty: all tenants whose policy allows experiments
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +61,9 @@ class ExperimentRecord:
 
     name: str
     variants: tuple[VariantEntry, ...]
-    tenants: tuple[str, ...]
+    tenants: tuple[str, ...]  # as in NewExperiment
     is_running: bool
-    operator: str
+    operator: str  # handle of the operator who made the change
     reason: str
     at: datetime
 
@@ -72,11 +72,11 @@ class ExperimentRecord:
 class ExperimentState:
     version: str  # the version in Redis; "0": nothing was ever set
     entries: dict[str, ExperimentRecord]  # by name, also stopped ones
-    latest: list[ExperimentRecord]  # changes, newest first
+    latest: list[ExperimentRecord]  # changes of all experiments, newest first
 
 
 def read_experiment_state(connection: redis.Redis) -> ExperimentState:
-    """Read all experiments. Raises RedisUnavailable."""
+    """Read all experiments and the latest changes. Raises RedisUnavailable."""
     state = _STORE.read(connection)
     return ExperimentState(state.version, *state.decode(_decode))
 
@@ -162,7 +162,7 @@ def _publish_experiment(connection: redis.Redis, record: ExperimentRecord, *, ve
         at_ms=to_unix_ms(record.at),
     )
     data = encode_experiment(change)
-    _STORE.set_entry(connection, record.name, data, is_set=True, version=version)
+    _STORE.change_entry(connection, record.name, data, is_set=True, version=version)
     logger.info(
         "operator.experiment_changed",
         experiment=record.name,
@@ -225,7 +225,7 @@ def _check_name(field: str, name: str) -> None:
 
 
 def _decode(data: bytes) -> ExperimentRecord | None:
-    """Return the record; None: a newer version or something else has written it."""
+    """Decode a change; None: a newer version or something else has written it."""
     try:
         change = decode_experiment(data)
         at = from_unix_ms(change.at_ms)

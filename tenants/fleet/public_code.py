@@ -1,7 +1,7 @@
 """Indexes of public code that operators build, start and stop. Gateways follow within a second.
 
-The index of the gateways' own setting (CARET_PUBLIC_CODE_INDEX) is not listed here. A started index
-replaces it.
+The index of the gateways' own setting (CARET_PUBLIC_CODE_INDEX) is not listed here. Gateways use a
+started index instead of it.
 """
 
 import json
@@ -44,15 +44,15 @@ _STORE: Final = FleetStateStore(
     PUBLIC_CODE, PUBLIC_CODE_VERSION, PUBLIC_CODE_LOG, PUBLIC_CODE_CHANGED
 )
 _BUILD_TIMEOUT_S: Final = 24 * 3600.0  # a core indexes 2 MB a second, so this suffices for 170 GB
-_MAX_ERROR_CHARS: Final = 200
+_MAX_ERROR_CHARS: Final = 200  # of a builder's error that is stored
 logger = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class PublicCodeIndexRecord:
-    """An index after its last change, or one change of an index."""
+    """The latest change of an index, or an earlier one."""
 
-    index: PublicCodeIndexChange
+    index: PublicCodeIndexChange  # the index as it was after the change
     at: datetime
 
     @property
@@ -68,11 +68,11 @@ class PublicCodeIndexRecord:
 class PublicCodeState:
     version: str  # the version in Redis; "0": nothing was ever set
     records: dict[str, PublicCodeIndexRecord]  # by name
-    latest: list[PublicCodeIndexRecord]  # changes, newest first
+    latest: list[PublicCodeIndexRecord]  # changes of all indexes, newest first
 
 
 def list_source_folders() -> list[str]:
-    """Return the folders with repositories that this process sees."""
+    """Return the names of the folders from which an index can be built, sorted."""
     folder = repositories_folder(settings.PUBLIC_CODE_FOLDER)
     if not folder.is_dir():
         return []
@@ -80,7 +80,7 @@ def list_source_folders() -> list[str]:
 
 
 def read_public_code_state(connection: redis.Redis) -> PublicCodeState:
-    """Read all indexes. Raises RedisUnavailable."""
+    """Read all indexes and the latest changes. Raises RedisUnavailable."""
     state = _STORE.read(connection)
     return PublicCodeState(state.version, *state.decode(_decode))
 
@@ -94,7 +94,9 @@ def request_index(
     reason: str,
     now: datetime,
 ) -> None:
-    """Request that a worker builds an index. It replaces a stopped index of the same name.
+    """Request that a worker builds an index. A stopped index of the same name is replaced.
+
+    `folder` is one of list_source_folders.
 
     Raises Forbidden, InvalidValue, Conflict, RedisUnavailable.
     """
@@ -136,7 +138,7 @@ def set_running(
     reason: str,
     now: datetime,
 ) -> None:
-    """Start or stop an index. One index is in use at a time.
+    """Start or stop the use of an index. Only one index can be in use at a time.
 
     Raises Forbidden, InvalidValue, NotFound, Conflict, RedisUnavailable.
     """
@@ -164,10 +166,11 @@ def set_running(
 
 
 def build_requested_index(connection: redis.Redis) -> None:
-    """Build one requested index, if there is one. An interrupted build begins again.
+    """Build the index that was requested first, if any index is requested.
 
-    The result is dropped if the index was requested again meanwhile: the next run builds that
-    request. Raises Conflict, RedisUnavailable.
+    The next run repeats an interrupted build. If the same index is requested again during the
+    build, the result is not used, and the next run builds the new request. Raises Conflict,
+    RedisUnavailable.
     """
     requests = [
         record.index
@@ -177,15 +180,18 @@ def build_requested_index(connection: redis.Redis) -> None:
     if not requests:
         return
     request = min(requests, key=lambda index: index.at_ms)
-    built = _build(request)
+    result = _build(request)
     state = read_public_code_state(connection)
     current = state.records.get(request.name)
     if current is not None and current.index == request:
-        _publish(connection, built, version=state.version)
+        _publish(connection, result, version=state.version)
 
 
 def _build(index: PublicCodeIndexChange) -> PublicCodeIndexChange:
-    """Build the file in a process of its own, and return the entry with its result."""
+    """Build the index file in a separate process, and return the index with its new status.
+
+    The last line of a builder's output becomes the error of a failed build.
+    """
     file = index_file(settings.PUBLIC_CODE_FOLDER, index.name)
     source = repositories_folder(settings.PUBLIC_CODE_FOLDER) / index.folder
     try:
@@ -202,7 +208,10 @@ def _build(index: PublicCodeIndexChange) -> PublicCodeIndexChange:
 
 
 def _run_builder(source: Path, file: Path) -> tuple[int, int]:
-    """Return the numbers of files and hashes. Raises OSError, ValueError, SubprocessError."""
+    """Run `manage.py index_public_code`, and return the numbers of indexed files and hashes.
+
+    Raises OSError, ValueError, SubprocessError.
+    """
     manage = str(settings.REPOSITORY / "manage.py")
     process = subprocess.run(
         [sys.executable, manage, "index_public_code", str(source), "--to", str(file), "--json"],
@@ -219,7 +228,7 @@ def _run_builder(source: Path, file: Path) -> tuple[int, int]:
 
 def _publish(connection: redis.Redis, change: PublicCodeIndexChange, *, version: str) -> None:
     data = encode_index_change(change)
-    _STORE.set_entry(connection, change.name, data, is_set=True, version=version)
+    _STORE.change_entry(connection, change.name, data, is_set=True, version=version)
     logger.info(
         "operator.public_code_index_changed",
         index=change.name,
@@ -236,7 +245,7 @@ def _require_manager(operator: OperatorView) -> None:
 
 
 def _decode(data: bytes) -> PublicCodeIndexRecord | None:
-    """Return the record; None if another version wrote it."""
+    """Decode a change; None: another version has written it."""
     try:
         change = decode_index_change(data)
     except msgspec.DecodeError:

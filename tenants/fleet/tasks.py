@@ -1,7 +1,7 @@
 """Celery tasks of snapshots, plans, pools and public code.
 
-They can run twice safely, except that scrape_gateways then counts the replicas' minute twice.
-`caret.celery` has their queues and intervals.
+A second run of a task is harmless, with one exception: each run of scrape_gateways adds a minute to
+the replica seconds. `caret.celery` has the queues and intervals of the tasks.
 """
 
 from celery import shared_task

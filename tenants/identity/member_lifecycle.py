@@ -15,7 +15,7 @@ from tenants.identity.api_keys.unowned import summarize_keys_shown_to
 from tenants.identity.invitations.operations import revoke_invitations_by
 from tenants.identity.members.queries import find_member
 from tenants.identity.members.scim_sync import sync_scim_active
-from tenants.identity.members.sessions import end_sessions
+from tenants.identity.members.sessions import end_sessions_unless_member
 from tenants.models import Membership, TeamMembership
 from tenants.policy.snapshot_version import mark_snapshot_stale
 from tenants.privacy.consent_lifecycle import end_consent
@@ -27,7 +27,7 @@ from tenants.security.authorization.directory import MemberRow, find_membership
 @dataclass(frozen=True, slots=True)
 class MembershipChange:
     member: MemberRow
-    unowned_keys: KeySummary  # keys whose secret was shown to the member (api_keys.unowned)
+    unowned_keys: KeySummary  # unowned keys that were shown to the member (api_keys.unowned)
 
 
 def change_role(
@@ -35,7 +35,7 @@ def change_role(
 ) -> MembershipChange:
     """Change a member's role.
 
-    Raises Forbidden, InvalidValue, NotFound, and Conflict for the last owner.
+    Raises Forbidden, InvalidValue, NotFound, and Conflict if the tenant would have no owner.
     """
     actor.require(Permission.WRITE_MEMBERS)
     reason = parse_reason(reason)
@@ -56,10 +56,10 @@ def remove_member(*, actor: Actor, user_id: UserId, reason: str, now: datetime) 
     """Remove a member, who may be the actor. Return the unowned keys that the member was shown.
 
     These keys stay valid. The member's own keys are revoked, and gateways reject them within a
-    second. SCIM adds a removed member again only when the identity provider reports the user active
-    again.
+    second. SCIM adds a removed member again only when the identity provider reports the user as
+    active again.
 
-    Raises Forbidden, InvalidValue, NotFound, and Conflict for the last owner.
+    Raises Forbidden, InvalidValue, NotFound, and Conflict if the tenant would have no owner.
     """
     actor.require(Permission.READ_TENANT if user_id == actor.user_id else Permission.WRITE_MEMBERS)
     actor.require_open()
@@ -73,17 +73,17 @@ def remove_member(*, actor: Actor, user_id: UserId, reason: str, now: datetime) 
 
 
 def end_membership(*, actor: Actor, user_id: UserId, now: datetime) -> None:
-    """End a membership with its teams, sessions, invitations and consent, and revoke its keys.
+    """End a membership, and all that depends on it: teams, invitations, consent and own keys.
 
-    The caller checks permissions, opens the tenant's scope, locks the tenant's row and writes the
-    audit log.
+    If it was the user's last membership, the user's sessions end, too. The caller checks
+    permissions, opens the tenant's scope, locks the tenant's row and records the change.
     """
     Membership.objects.filter(tenant_id=actor.tenant_id, user_id=user_id, ended_at=None).update(
         ended_at=now
     )
     TeamMembership.objects.filter(tenant_id=actor.tenant_id, user_id=user_id).delete()
     sync_scim_active(tenant_id=actor.tenant_id, user_id=user_id, active=False, now=now)
-    end_sessions(user_id=user_id)
+    end_sessions_unless_member(user_id=user_id)
     revoke_invitations_by(actor=actor, user_id=user_id, now=now)
     end_consent(actor=actor, user_id=user_id, now=now)
     revoke_keys_of_owner(

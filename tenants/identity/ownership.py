@@ -1,4 +1,4 @@
-"""Transfer of a tenant's ownership: by an owner, and by operators if the owner is gone."""
+"""New owners of a tenant: an owner transfers the ownership, or an operator appoints an owner."""
 
 from datetime import datetime
 from typing import Final
@@ -20,6 +20,7 @@ from tenants.security.authorization.actor import Actor
 from tenants.security.authorization.directory import find_membership, list_members
 
 _NO_MEMBER: Final = gettext_noop("No member of this tenant has the address {email}.")
+# Texts of e-mails.
 _TRANSFERRED: Final = """{new} is now an owner of {tenant}.
 {old} is now an administrator.
 
@@ -71,9 +72,10 @@ def transfer_ownership(*, actor: Actor, user_id: UserId, reason: str, now: datet
 
 
 def appoint_owner(*, actor: Actor, email: str, reason: str, now: datetime) -> None:
-    """Make a member an owner, as an operator, such as when the only owner cannot be reached.
+    """Make a member an owner, as an operator, for example if the only owner cannot be reached.
 
-    All owners get an e-mail. Raises Forbidden, InvalidValue, NotFound, Conflict.
+    `email` is the member's address. All owners get an e-mail. Raises Forbidden, InvalidValue,
+    NotFound, Conflict.
     """
     actor.require_operator()
     email, reason = email.strip().lower(), parse_reason(reason)

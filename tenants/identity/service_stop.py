@@ -1,6 +1,6 @@
-"""The reason why a tenant gets no completions, or will soon get none.
+"""Finds out why a tenant gets no completions, or will soon get none.
 
-The tenant is suspended or closing, its trial ends or has ended, or its budget is used up.
+The tenant is suspended or closing, its trial ends soon or has ended, or its budget is used up.
 """
 
 from dataclasses import dataclass
@@ -37,18 +37,20 @@ TRIAL_NOTICE_DAYS: Final = 7
 
 @dataclass(frozen=True, slots=True)
 class ServiceStop:
+    """The completions of a tenant have stopped, or will stop after the trial."""
+
     reason: StopReason
-    # None: completions have not stopped, the reason is a trial, or the audit log no longer has the
-    # entry of the change.
+    # The time of the change of status, or of the alert that the budget was used up. None: the
+    # reason is the trial, or the audit log no longer has the entry of the change of status.
     since: datetime | None
-    # The last day of the trial, or the day when the tenant is closed; None: neither.
+    # The last day of the trial, or the day when the closing tenant is closed; None: neither.
     ends_on: date | None = None
 
 
 def find_service_stop(*, tenant: MembershipRow, now: datetime) -> ServiceStop | None:
-    """Return why the tenant gets no completions, or will soon get none; otherwise None.
+    """Return why the tenant gets no completions, or will soon get none; None: neither.
 
-    One query if no reason applies.
+    At most one query, unless a hard budget has reached its limit this month.
     """
     with tenant_scope(tenant.tenant_id):
         if tenant.status is not TenantStatus.ACTIVE:
@@ -82,13 +84,13 @@ def _find_status_change(tenant: MembershipRow) -> datetime | None:
 
 
 def _find_budget_exhaustion(tenant_id: TenantId, now: datetime) -> datetime | None:
-    """Return since when the tenant's hard budget has been used up."""
+    """Return when the tenant's hard budget was used up; None: it is not used up now."""
     day = utc_day(now)
     alerts = BudgetAlert.objects.filter(
         tenant_id=tenant_id,
         budget_id=OuterRef("id"),
         month=start_of_month(day),
-        percent=THRESHOLDS[-1],
+        percent=THRESHOLDS[-1],  # 100
     )
     hard_budgets = Budget.objects.filter(
         tenant_id=tenant_id, scope=BudgetScope.TENANT, is_hard=True

@@ -1,4 +1,4 @@
-"""The steps of the setup that a tenant has completed, for the console."""
+"""Finds the steps of the setup that a tenant has completed, for the console."""
 
 from dataclasses import dataclass
 
@@ -13,13 +13,14 @@ from tenants.security.authorization.actor import Actor
 
 @dataclass(frozen=True, slots=True)
 class SetupProgress:
-    # Of the keys that the actor may see.
+    # These three consider only keys that the actor may see, including expired and revoked ones.
     has_key: bool  # apart from playground keys
     has_played: bool  # a playground was started
     has_completed: bool  # a key was used, apart from playground keys
-    # Of the tenant. False if the actor may not see it.
+    # False also if the actor may not see the members.
     has_other_members: bool
-    has_own_period: bool  # a retention period was ever set
+    # A retention period was ever set. False also if the actor may not see the periods.
+    has_own_period: bool
 
 
 def read_setup_progress(*, actor: Actor) -> SetupProgress:

@@ -1,12 +1,14 @@
-"""Self-service sign-up: a company creates its own tenant, with the plan and trial of the settings.
+"""Self-service sign-up: a company creates its own tenant. The settings give its plan and trial.
 
     request_sign_up --e-mail with a link--> complete_sign_up
 
-The link works once, within an hour. It is sent to every address, whether it has an account or not,
-so that nobody learns who has one. The tenant is created only after the link was opened; its first
-owner then accepts an invitation like everybody else.
+The link works once, within an hour. It is sent to every e-mail address, with an account or without
+one, so that nobody learns which addresses have accounts. The tenant is created only after the link
+was opened. Its first owner then accepts an invitation, as in every new tenant.
 
-    caret:sign-up:<digest of the token>   string   the encrypted request
+Redis key and value:
+
+    caret:sign-up:<digest of the token>   the encrypted request
 """
 
 import hashlib
@@ -39,11 +41,11 @@ from tenants.security.authorization.actor import build_system_actor
 
 logger = structlog.get_logger(__name__)
 
-LIFETIME: Final = timedelta(hours=1)
-_MAX_EMAIL_CHARS: Final = 254
-_MAX_SLUG_CHARS: Final = 63
-_MAX_PROPOSALS: Final = 20
-_PURPOSE: Final = "sign-up/1"
+LIFETIME: Final = timedelta(hours=1)  # of a link
+_MAX_EMAIL_CHARS: Final = 254  # the column's length
+_MAX_SLUG_CHARS: Final = 63  # the column's length
+_MAX_PROPOSALS: Final = 20  # slugs that are tried
+_PURPOSE: Final = "sign-up/1"  # of the encryption key
 _INVALID_LINK: Final = gettext_noop("This link was already used, or it has expired.")
 _TEXT: Final = """Somebody, probably you, wants to create the tenant {company} in Caret, the
 code-completion service.
@@ -57,13 +59,13 @@ If this was not you, you can ignore this e-mail: nothing is created.
 
 @dataclass(frozen=True, slots=True)
 class SignUpRequest:
-    company: str
-    slug: str
+    company: str  # the name of the new tenant
+    slug: str  # in the form, "": propose one
     email: str
 
 
 def propose_slug(company: str) -> str:
-    """Return a free slug that resembles the company's name; "" if there is none."""
+    """Return a free slug that resembles the company's name; "": none was found."""
     plain = unicodedata.normalize("NFKD", company.lower().replace("ß", "ss"))
     letters = "".join(char for char in plain if not unicodedata.combining(char))
     words = re.sub(r"[^a-z0-9]+", "-", letters).lstrip("-0123456789")[:_MAX_SLUG_CHARS].rstrip("-")
@@ -115,7 +117,7 @@ def create_sign_up_link(sign_up_request: SignUpRequest) -> str:
 
 
 def find_sign_up(token: str) -> SignUpRequest:
-    """Return the request of a link. Raises NotFound, redis.RedisError."""
+    """Return the request that a link belongs to. Raises NotFound, redis.RedisError."""
     return _unseal(token, connect_to_redis().get(_build_redis_key(token)))
 
 
@@ -160,7 +162,7 @@ def _unseal(token: str, sealed: object) -> SignUpRequest:
         raise NotFound(_INVALID_LINK)
     try:
         text = unseal(_derive_encryption_key(), sealed, bound_to=_build_redis_key(token).encode())
-    except DecryptionFailed as error:  # from before a change of the root secret
+    except DecryptionFailed as error:  # stored before a change of the root secret
         raise NotFound(_INVALID_LINK) from error
     return SignUpRequest(**json.loads(text))
 

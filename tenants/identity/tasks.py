@@ -1,4 +1,4 @@
-"""Celery tasks of API keys, sessions, passwords and trials. They can run twice safely.
+"""Celery tasks of API keys, sessions, passwords and trials. Running a task twice does no harm.
 
 `caret.celery` has their queues and intervals.
 """
@@ -16,7 +16,7 @@ from tenants.identity.api_keys import operations as api_keys
 from tenants.identity.members import sessions
 from tenants.identity.passwords import reset_mail
 
-_RESET_MAIL_HOLD_S: Final = 30.0  # if a run is killed, users wait this long
+_RESET_MAIL_HOLD_S: Final = 30.0  # if a run is killed, no other run can start for this time
 
 
 @shared_task  # type: ignore[untyped-decorator]  # celery has no types

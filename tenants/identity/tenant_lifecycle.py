@@ -1,7 +1,6 @@
-"""Operations that onboard a customer: a tenant with its encryption key, plan and first owner.
+"""Operations that create a customer's tenant, with its encryption key, plan and first owner.
 
-They also invite further owners, and change a tenant's name and other columns.
-
+Others invite further owners, and change a tenant's name and other columns.
 `tenants.identity.members.tenant_status` suspends, resumes and closes tenants.
 """
 
@@ -36,16 +35,19 @@ from tenants.security.encryption.root_keys import load_root_keys
 @dataclass(frozen=True, slots=True)
 class NewTenant:
     slug: str  # never changes
-    name: str
-    owner_email: str
-    plan: str | None = None  # slug of a plan, from today; None: the tenant is not billed
+    name: str  # the name that people see
+    owner_email: str  # gets the first owner's invitation
+    plan: str | None = None  # slug of a plan, in force from today; None: the tenant is not billed
     region: str | None = None  # where its data is stored; None: the installation's own
     trial_ends_on: date | None = None  # last day (UTC) with completions; None: no trial
 
 
 @dataclass(frozen=True, slots=True)
 class OwnerInvitation:
-    """The invitation of an owner by an operator. The URL is shown once and stored nowhere."""
+    """The invitation of an owner by an operator or by sign-up.
+
+    The URL is shown once and stored nowhere.
+    """
 
     email: str
     url: str = field(repr=False)
@@ -69,11 +71,12 @@ def onboard_tenant(
 ) -> OnboardedTenant:
     """Create a tenant with its encryption key and plan, and invite its first owner.
 
-    Either all of it is created, or nothing. The e-mail is sent after the commit. `actor_for`
-    returns the actor, an operator or the platform, which needs the new tenant's ID. `complete` is
-    called in the transaction, to make further settings.
+    All changes are one transaction. The e-mail is sent after the commit. `actor_for` returns the
+    actor for the new tenant's ID: an operator or the platform. `complete` is called in the
+    transaction, to make further settings.
 
-    Raises Forbidden, InvalidValue, and Conflict if the slug is taken or no key can be wrapped.
+    Raises Forbidden, InvalidValue, and Conflict if the slug is taken or the key management service
+    does not respond.
     """
     with transaction.atomic():
         tenant_id = create_tenant(
@@ -101,7 +104,7 @@ def invite_owner(*, actor: Actor, email: str, now: datetime) -> OwnerInvitation:
 
 
 def rename_tenant(*, actor: Actor, name: str, reason: str, now: datetime) -> None:
-    """Change the name that people see. The slug stays.
+    """Change the name that people see. The slug does not change.
 
     Raises Forbidden, InvalidValue, NotFound.
     """

@@ -1,7 +1,7 @@
 """Trials: a tenant gets completions until the last day of its trial (UTC).
 
-Gateways read the end in the snapshot, so that no process has to run at that moment. Owners are
-reminded by e-mail, and a banner in the console says when the trial ends.
+Gateways read the end of the trial in the snapshot, so no process has to run at that moment. Owners
+are reminded by e-mail, and a banner in the console says when the trial ends.
 """
 
 from datetime import date, datetime
@@ -26,7 +26,7 @@ from tenants.security.authorization.actor import Actor
 
 logger = structlog.get_logger(__name__)
 
-# Days before the end of a trial when owners get an e-mail; 0: after its last day.
+# Owners get e-mails this number of days before the last day of the trial; 0: after the last day.
 REMINDER_DAYS: Final = (7, 1, 0)
 _ENDING_TEXT: Final = (
     "Editors get completions until the end of that day (UTC). Your data and settings stay.\n"
@@ -67,15 +67,16 @@ def set_trial_end(*, actor: Actor, ends_on: date | None, reason: str, now: datet
 
 
 def compute_trial_end(ends_on: date) -> datetime:
-    """Return when a trial ends: at the end of its last day."""
+    """Return the time when a trial ends: the midnight (UTC) at the end of its last day."""
     return start_of_day(ends_on + ONE_DAY)
 
 
 def send_due_reminders(*, now: datetime) -> int:
-    """Mail the owners of tenants whose trial ends soon or has ended. Return the number of tenants.
+    """Mail the owners of active tenants whose trial ends soon or has ended.
 
-    Each reminder is sent at most once: a failed e-mail is only logged. If a reminder was missed,
-    only the next one is sent. One query if there are no such trials.
+    Return the number of tenants that were reminded. Each reminder is sent at most once: a failed
+    e-mail is only logged. If several reminders are due, only the latest one is sent. One query if
+    there are no such tenants.
     """
     today = utc_day(now)
     ending = Tenant.objects.filter(
@@ -89,14 +90,17 @@ def send_due_reminders(*, now: datetime) -> int:
 
 
 def _choose_reminder(days_left: int) -> int:
-    """Return the reminder that is due; 0 days left: today is the last day."""
+    """Return the reminder of REMINDER_DAYS that is due.
+
+    `days_left` is 0 on the last day of the trial, and negative after it.
+    """
     if days_left < 0:
         return 0
     return min(days for days in REMINDER_DAYS if days >= max(days_left, 1))
 
 
 def _send_reminder(row: Tenant, days: int) -> bool:
-    """Send the reminder, unless it was sent before."""
+    """Send the reminder, unless it was sent before. Return whether it is sent."""
     tenant_id = TenantId(str(row.id))
     with tenant_scope(tenant_id):
         unsent = Tenant.objects.filter(

@@ -14,7 +14,10 @@ Handler = Callable[[Actor, str, dict[str, Any], datetime], str]
 def add_tenant_parser(
     commands: Any, name: str, effect: str, *, needs_reason: bool = True
 ) -> argparse.ArgumentParser:
-    """Add the subcommand `name`, which takes a tenant's slug and a reason."""
+    """Add the subcommand `name`, which takes a tenant's slug and a reason.
+
+    `commands` is the result of add_subparsers, and `effect` is the help text.
+    """
     parser: argparse.ArgumentParser = commands.add_parser(name, help=effect)
     parser.add_argument("slug")
     parser.add_argument("--reason", required=needs_reason, default="", help="for the audit log")

@@ -28,10 +28,10 @@ def add_closing_parsers(commands: Any) -> None:
     )
     close.add_argument("--grace-days", type=int, help="default: CARET_CLOSING_GRACE_DAYS")
     at_once = add_tenant_parser(
-        commands, "close-now", "close it at once, and delete its data; final"
+        commands, "close-now", "close it at once, and delete its data; cannot be undone"
     )
     at_once.add_argument("--confirm", required=True, metavar="SLUG", help="the slug again")
-    progress = commands.add_parser("closing", help="show how far the closing has come")
+    progress = commands.add_parser("closing", help="show the progress of the closing")
     progress.add_argument("slug")
     progress.add_argument("--export", metavar="FILE", help="write the final export to a file")
     progress.add_argument("--certificate", metavar="FILE", help="write the deletion certificate")
@@ -75,7 +75,7 @@ def _show_closing(actor: Actor, slug: str, options: dict[str, Any], now: datetim
 def _write_file(path: Path, pieces: Iterable[bytes]) -> None:
     """Write the file under a temporary name, and rename it at the end. Raises CommandError.
 
-    Only its owner can read it.
+    Only the owner of the file can read it.
     """
     try:
         with tempfile.NamedTemporaryFile(

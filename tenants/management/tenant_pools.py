@@ -23,9 +23,7 @@ def add_pool_parsers(commands: Any) -> None:
     assign = add_tenant_parser(commands, "assign-pool", "let a pool serve it")
     assign.add_argument("pool", help="as the gateways' pools file names it")
     assign.add_argument("--dedicated", action="store_true", help="no other tenant may use it")
-    unassign = add_tenant_parser(
-        commands, "unassign-pool", "end an assignment, so that the tier's other pools serve it"
-    )
+    unassign = add_tenant_parser(commands, "unassign-pool", "end the assignment of a pool to it")
     unassign.add_argument("tier", type=Tier, choices=list(Tier))
     for with_language in (assign, unassign):
         with_language.add_argument(

@@ -1,8 +1,9 @@
-"""All tables, one aggregate in each module. Only `tenants` may import them.
+"""All tables. Each module contains tables that belong together.
 
-A tenant's table is keyed by (tenant_id, ...). Any other unique key would reveal to one tenant that
-another has a value. Foreign keys between tenants' tables are composite for the same reason, because
-Postgres checks them without row security. Django cannot declare those; migrations do.
+The primary key of a tenant's table begins with `tenant_id`, and so does each other unique key. A
+key without it would reveal to one tenant that another tenant has a value. Foreign keys between
+tenants' tables contain `tenant_id` for the same reason, because Postgres checks them without row
+security. Django cannot declare such foreign keys, so the migrations create them.
 """
 
 from tenants.models.api_key import ApiKey

@@ -23,18 +23,18 @@ class ApiKey(models.Model):
     pk = models.CompositePrimaryKey("tenant_id", "id")
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
     id = models.UUIDField(default=uuid.uuid4, editable=False)
-    lookup_id = models.CharField(max_length=8)
+    lookup_id = models.CharField(max_length=8)  # the part of the key's text that is not secret
     digest = models.BinaryField()  # 32 bytes, see caret.contracts.api_key.digest_key
-    pepper_version = models.PositiveSmallIntegerField()
+    pepper_version = models.PositiveSmallIntegerField()  # of the pepper in the digest
     kind = models.CharField(max_length=8, choices=[(k.value, k.name) for k in KeyKind])
     # None: a service key. The migration adds a foreign key from (tenant_id, owner_id) to a
     # membership.
     owner = models.ForeignKey(
         User, null=True, on_delete=models.PROTECT, db_index=False, related_name="+"
     )
-    # The creator, and the user who was shown the current text; for a key created by a key, the
-    # issuer of that key. None: the platform, or not recorded. The migration adds foreign keys from
-    # both to memberships.
+    # created_by: the user who created the key. issued_by: the user who was shown the current text.
+    # For a request with another key, the issuer of that other key. None: the platform, an operator,
+    # or unknown. The migration adds foreign keys from both to memberships.
     created_by = models.ForeignKey(
         User, null=True, on_delete=models.PROTECT, db_index=False, related_name="+"
     )
@@ -59,8 +59,8 @@ class ApiKey(models.Model):
     is_playground = models.BooleanField(db_default=False)
     # Issued to an editor by the device flow (tenants.identity.own_keys.device_requests).
     is_device = models.BooleanField(db_default=False)
-    leaked_at = models.DateTimeField(null=True)  # when the leak was reported
-    leak_notified_at = models.DateTimeField(null=True)  # when the owner was notified of it
+    leaked_at = models.DateTimeField(null=True)  # when a leak was reported; None: never
+    leak_notified_at = models.DateTimeField(null=True)  # of the notification about it; None: none
 
     class Meta:
         constraints: ClassVar = [
@@ -85,7 +85,7 @@ class ApiKey(models.Model):
 def filter_idle_keys(
     keys: QuerySet[ApiKey], *, unused_for: timedelta, now: datetime
 ) -> QuerySet[ApiKey]:
-    """Return the active keys that were not created, rotated or used within `unused_for`."""
+    """Return the active keys that were not created, rotated or used for the time `unused_for`."""
     # Postgres' GREATEST ignores nulls.
     last_activity = Greatest("created_at", "issued_at", "last_used_at")
     return (

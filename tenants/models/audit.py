@@ -1,8 +1,8 @@
 """The audit log: its entries, the heads of its chain, and the sinks that entries are pushed to.
 
-An entry names the actor, the action and the target. Database grants make the table append-only;
-only entries older than a year can be deleted. The entries of a tenant form a chain: each contains
-the hash of the previous one (tenants.security.audit.hash_chain).
+An entry names the actor, the action and the target. Database grants make the table of entries
+append-only; only entries older than a year can be deleted. The entries of a tenant form a chain:
+each contains the hash of the previous one (tenants.security.audit.hash_chain).
 """
 
 import uuid
@@ -31,12 +31,13 @@ class AuditEntry(models.Model):
     actor_key = models.CharField(max_length=40)  # Actor.credential_name
     action = models.CharField(max_length=60)  # dotted, e.g. "key.revoked"
     target = models.CharField(max_length=200)  # e.g. "key:Ab3dE6gH"
-    # The target before and after. None: nothing to record, e.g. it did not exist. No secrets.
+    # Fields of the target before and after the change, without secrets. None: there is nothing to
+    # record, for example because the target did not exist.
     before = models.JSONField(null=True)
     after = models.JSONField(null=True)
-    address = models.GenericIPAddressField(null=True)  # None: not a network request
+    address = models.GenericIPAddressField(null=True)  # of the client; None: not a network request
     request_id = models.CharField(max_length=64)  # "" outside HTTP
-    reason = models.TextField()  # "": no reason was required
+    reason = models.TextField()  # "": none was given
     at = models.DateTimeField()
 
     class Meta:
@@ -58,7 +59,11 @@ class AuditEntry(models.Model):
 
 
 class AuditHead(models.Model):
-    """The last entry of a chain. The next entry's writer locks it, so that a chain never forks."""
+    """The last entry of a tenant's chain.
+
+    A transaction that adds an entry locks this row first. Two entries can therefore never follow
+    the same entry.
+    """
 
     tenant = models.OneToOneField(
         Tenant, primary_key=True, on_delete=models.PROTECT, related_name="+"
@@ -84,7 +89,8 @@ class SignedAuditHead(models.Model):
     hash = models.BinaryField()  # 32 bytes
     signed_at = models.DateTimeField()
     key_id = models.CharField(max_length=16)  # caret.foundation.crypto.signing
-    signature = models.BinaryField()  # 64 bytes, over hash_chain.build_head_document
+    # 64 bytes, of the document that hash_chain.build_head_document returns.
+    signature = models.BinaryField()
 
     class Meta:
         constraints: ClassVar = [
@@ -96,24 +102,27 @@ class SignedAuditHead(models.Model):
 
 
 class AuditSink(models.Model):
+    """A receiver of the tenant's audit entries, for example a SIEM, and the state of delivery."""
+
     pk = models.CompositePrimaryKey("tenant_id", "id")
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
     id = models.UUIDField(default=uuid.uuid4, editable=False)
     kind = models.CharField(max_length=12)  # tenants.compliance.audit_sinks.endpoint.SinkKind
     name = models.CharField(max_length=120)
-    # Scheme, host and port only: paths of webhooks are often secrets.
+    # Only scheme, host and port of the address: paths of webhooks are often secrets.
     origin = models.CharField(max_length=300)
     # The whole address and the secret, sealed by tenants.compliance.audit_sinks.secret_storage.
     sealed = models.BinaryField()
     created_at = models.DateTimeField()
-    # The cursor: all entries up to here were delivered.
+    # All entries up to this sequence number were delivered.
     delivered_sequence = models.PositiveBigIntegerField()
     delivered_at = models.DateTimeField(null=True)  # None: nothing delivered yet
     failed_since = models.DateTimeField(null=True)  # None: the last attempt succeeded
-    last_error = models.CharField(max_length=200)  # our own text; "": the last attempt succeeded
+    # A text of Caret, never of the sink. "": the last attempt succeeded.
+    last_error = models.CharField(max_length=200)
     num_failures = models.PositiveIntegerField(default=0)  # since the last success
     next_attempt_at = models.DateTimeField(null=True)  # None: immediately
-    # The worker that wrote this exact time holds the claim until then; None: not claimed.
+    # Until this time, only the worker that wrote it may deliver. None, or past: any worker may.
     claimed_until = models.DateTimeField(null=True)
 
     class Meta:

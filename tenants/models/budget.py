@@ -17,11 +17,12 @@ class Budget(models.Model):
     scope = models.CharField(max_length=8, choices=[(s.value, s.name) for s in BudgetScope])
     holder_id = models.UUIDField(null=True)  # the team or the user; None: the whole tenant
     limit_micros = models.BigIntegerField()  # for a UTC month, in the ledger's currency
-    # True: the limit applies to each seat, so the budget's limit grows with its seats.
+    # True: the limit of the month is limit_micros times the number of seats, of the whole tenant or
+    # of the holder.
     is_per_seat = models.BooleanField(default=False, db_default=False)
     is_hard = models.BooleanField(default=True)  # False: alerts only
     webhook_url = models.CharField(max_length=500)  # "": alerts by e-mail only
-    version = models.PositiveIntegerField(default=1)
+    version = models.PositiveIntegerField(default=1)  # increases with each change
     created_at = models.DateTimeField()
 
     class Meta:
@@ -40,15 +41,15 @@ class Budget(models.Model):
 
 
 class MonthSpend(models.Model):
-    """The spending of a user in a UTC month. A request counts in the month of its time.
+    """The spending of a user, or of all service keys, in a UTC month.
 
-    Rating adds to it in the transaction that posts the usage. The cost of each request is rounded
-    in the same way as in gateways.
+    A request counts in the month in which it was received. Rating adds its cost in the transaction
+    that posts the usage. The cost of each request is rounded in the same way as in gateways.
     """
 
     pk = models.CompositePrimaryKey("tenant_id", "month", "holder")
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
-    month = models.DateField()
+    month = models.DateField()  # its first day
     holder = models.CharField(max_length=36)  # a user's ID; "": all service keys
     micros = models.BigIntegerField()
 
@@ -69,10 +70,10 @@ class BudgetAlert(models.Model):
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
     id = models.UUIDField(default=uuid7, editable=False)
     budget_id = models.UUIDField()  # no foreign key: the alert outlives its budget
-    month = models.DateField()
-    percent = models.PositiveSmallIntegerField()
-    spent_micros = models.BigIntegerField()
-    limit_micros = models.BigIntegerField()
+    month = models.DateField()  # its first day
+    percent = models.PositiveSmallIntegerField()  # the threshold, one of alerts.THRESHOLDS
+    spent_micros = models.BigIntegerField()  # at the time of the alert
+    limit_micros = models.BigIntegerField()  # of the month, at the time of the alert
     created_at = models.DateTimeField()
 
     class Meta:
@@ -90,17 +91,17 @@ class BudgetAlert(models.Model):
 
 
 class AlertDelivery(models.Model):
-    """The delivery of an alert to one address."""
+    """The delivery of an alert to one e-mail address or webhook."""
 
     pk = models.CompositePrimaryKey("tenant_id", "id")
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
     id = models.UUIDField(default=uuid7, editable=False)
     alert_id = models.UUIDField()  # the migration adds its foreign key
     channel = models.CharField(max_length=8)  # mail or webhook
-    address = models.CharField(max_length=500)
+    address = models.CharField(max_length=500)  # an e-mail address, or the URL of a webhook
     num_attempts = models.PositiveSmallIntegerField(default=0)
     next_attempt_at = models.DateTimeField(null=True)  # None: delivered, or no further attempt
-    delivered_at = models.DateTimeField(null=True)
+    delivered_at = models.DateTimeField(null=True)  # None: not delivered
     last_error = models.CharField(max_length=200)  # "": none
 
     class Meta:

@@ -1,4 +1,4 @@
-"""Content capture: consent receipts, and rows about content in an object store and its erasure."""
+"""Content capture: consent receipts, captured objects in the object store, their erasures."""
 
 from typing import ClassVar
 
@@ -12,12 +12,12 @@ from tenants.models.user import User
 
 
 class ContentErasure(models.Model):
-    """A requested erasure of content, from which a certificate is issued once it is finished."""
+    """A requested erasure of captured content. When it is finished, a certificate is issued."""
 
     pk = models.CompositePrimaryKey("tenant_id", "id")
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
     id = models.UUIDField(default=uuid7, editable=False)
-    # The user whose content it is. None: objects of several users that reached the end of their
+    # The user whose content is erased. None: objects of several users that reached the end of their
     # retention, or were never completely stored.
     user = models.ForeignKey(
         User, null=True, on_delete=models.PROTECT, db_index=False, related_name="+"
@@ -25,9 +25,9 @@ class ContentErasure(models.Model):
     reason = models.TextField()  # tenants.privacy.content_capture.erasure.ContentErasureReason
     num_objects = models.PositiveIntegerField()
     num_items = models.PositiveIntegerField()  # completions and edits
-    num_bytes = models.PositiveBigIntegerField()  # encrypted
-    keys = models.JSONField()  # shredded keys: [{"id", "fingerprint", "scope"}]
-    requested_at = models.DateTimeField()  # if keys were shredded, unreadable since then
+    num_bytes = models.PositiveBigIntegerField()  # size of the encrypted objects
+    keys = models.JSONField()  # destroyed encryption keys: [{"id", "fingerprint", "scope"}]
+    requested_at = models.DateTimeField()  # if keys were destroyed, unreadable since then
     finished_at = models.DateTimeField(null=True)  # None: objects are still being deleted
 
     class Meta:
@@ -41,19 +41,20 @@ class ContentErasure(models.Model):
 
 
 class ContentObject(models.Model):
-    """An object in the store: a user's completions and edits of a few seconds, encrypted."""
+    """An encrypted object in the object store: a user's completions and edits of a few seconds."""
 
     pk = models.CompositePrimaryKey("tenant_id", "id")
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
     id = models.UUIDField(default=uuid7, editable=False)
     user = models.ForeignKey(User, on_delete=models.PROTECT, db_index=False, related_name="+")
     request_ids = ArrayField(models.UUIDField())  # of the completions that it contains
-    num_items = models.PositiveIntegerField()
-    num_bytes = models.PositiveBigIntegerField()  # encrypted
-    is_for_training = models.BooleanField()  # the user consented to training, too
+    num_items = models.PositiveIntegerField()  # completions and edits
+    num_bytes = models.PositiveBigIntegerField()  # size of the encrypted object
+    is_for_training = models.BooleanField()  # the user also consents to training
     created_at = models.DateTimeField()
     stored_at = models.DateTimeField(null=True)  # None: not stored yet, or left by a killed worker
-    erasure_id = models.UUIDField(null=True)  # None: not erased; has a foreign key
+    # The ContentErasure that deletes the object; None: none. The migration adds its foreign key.
+    erasure_id = models.UUIDField(null=True)
 
     class Meta:
         db_table = "tenants_content_object"
@@ -63,7 +64,7 @@ class ContentObject(models.Model):
             models.Index(fields=["tenant", "user"], name="content_object_user"),
             # Reader: clean_up_content, at the end of retention.
             models.Index(fields=["tenant", "created_at"], name="content_object_age"),
-            # Reader: erasure of marked objects.
+            # Reader: the deletion of objects that belong to an erasure.
             models.Index(
                 fields=["tenant", "erasure_id"],
                 condition=models.Q(erasure_id__isnull=False),
@@ -76,7 +77,10 @@ class ContentObject(models.Model):
 
 
 class ConsentReceipt(models.Model):
-    """A yes or no to content capture or training. The last receipt of each kind is in force."""
+    """A yes or no to content capture or training, of a user or of the tenant.
+
+    The last receipt of each kind is in force.
+    """
 
     pk = models.CompositePrimaryKey("tenant_id", "id")
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
@@ -88,15 +92,16 @@ class ConsentReceipt(models.Model):
     )
     kind = models.TextField()  # tenants.privacy.consent.consent_texts.ConsentKind
     is_granted = models.BooleanField()
-    wording = models.TextField()  # version of the text
-    wording_sha256 = models.TextField()  # of the text
+    wording = models.TextField()  # version of the consent text, for example "tenant-1"
+    wording_sha256 = models.TextField()  # of the text, in hex
     # The user who caused the receipt. None: a service key, an operator or the platform. If an
     # administrator's policy change ends the consent of other users, it is that administrator.
     actor = models.ForeignKey(
         User, null=True, on_delete=models.PROTECT, db_index=False, related_name="+"
     )
-    policy_version = models.PositiveIntegerField(null=True)  # None: not caused by a policy
-    address = models.GenericIPAddressField(null=True)  # None: not a network request
+    # The policy version that caused the receipt; None: not caused by a change of policy.
+    policy_version = models.PositiveIntegerField(null=True)
+    address = models.GenericIPAddressField(null=True)  # of the client; None: not a network request
     request_id = models.CharField(max_length=64)  # "" outside HTTP
     created_at = models.DateTimeField()
 

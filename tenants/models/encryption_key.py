@@ -1,9 +1,9 @@
-"""Wrapped keys (see tenants.security.encryption). The row of a destroyed key stays.
+"""Wrapped encryption keys (see tenants.security.encryption).
 
 The tables' names begin with `keyring_`, so that a backup of data can leave these tables out.
-Otherwise the backup would still contain keys that are destroyed later. Nobody may delete a row.
-Destroying a key empties its row; autovacuum then removes the old version of the row. The migration
-makes autovacuum run promptly.
+Otherwise the backup would still contain keys that are destroyed later. The application cannot
+delete a row. Destroying a key empties the column with the wrapped key, and autovacuum then removes
+the old version of the row. The migration makes autovacuum run promptly.
 """
 
 import uuid
@@ -21,7 +21,9 @@ class RootKeyUse(models.Model):
     """A root key that has wrapped tenant keys. The key itself is in no database."""
 
     id = models.TextField(primary_key=True)  # as in tenants.security.encryption.root_keys.RootKey
-    canary = models.BinaryField()  # wrapped by the key; only the same key can unwrap it
+    # A constant text, wrapped with this key (tenants.security.encryption.startup_check). Only this
+    # key can unwrap it.
+    canary = models.BinaryField()
     created_at = models.DateTimeField()
     retired_at = models.DateTimeField(null=True)  # None: it may wrap a tenant key
 
@@ -43,18 +45,19 @@ class RootKeyUse(models.Model):
 class TenantKey(models.Model):
     """A key that wraps the tenant's data keys.
 
-    One key is in force, none after the tenant was shredded. Rotation destroys retired keys.
+    One key is in force; after an erasure of the whole tenant, none is. Rotation destroys retired
+    keys.
     """
 
     pk = models.CompositePrimaryKey("tenant_id", "id")
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
     id = models.UUIDField(default=uuid.uuid4, editable=False)
-    root_key_id = models.TextField()
+    root_key_id = models.TextField()  # the root key that wraps this key
     wrapped = models.BinaryField(null=True)  # None: destroyed
-    fingerprint = models.BinaryField()
+    fingerprint = models.BinaryField()  # envelope.compute_key_fingerprint
     created_at = models.DateTimeField()
     retired_at = models.DateTimeField(null=True)  # None: in force
-    destroyed_at = models.DateTimeField(null=True)
+    destroyed_at = models.DateTimeField(null=True)  # None: not destroyed
 
     class Meta:
         db_table = "keyring_tenant_key"
@@ -82,18 +85,21 @@ class TenantKey(models.Model):
 
 
 class DataKey(models.Model):
-    """A key that encrypts a scope's data, such as `user:<id>`. A shredded scope gets a new key."""
+    """A key that encrypts the data of one scope, such as `user:<id>`.
+
+    After crypto-shredding of a scope, its new data gets a new key.
+    """
 
     pk = models.CompositePrimaryKey("tenant_id", "id")
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
     id = models.UUIDField(default=uuid.uuid4, editable=False)
-    tenant_key_id = models.UUIDField()  # the migration adds its foreign key
+    tenant_key_id = models.UUIDField()  # the key that wraps it; the migration adds the foreign key
     scope = models.TextField()
     wrapped = models.BinaryField(null=True)  # None: destroyed
     fingerprint = models.BinaryField()
-    canary = models.BinaryField()  # sealed with the key, to prove later that it is lost
+    canary = models.BinaryField()  # sealed with the key, to prove later that the key is lost
     created_at = models.DateTimeField()
-    destroyed_at = models.DateTimeField(null=True)
+    destroyed_at = models.DateTimeField(null=True)  # None: not destroyed
 
     class Meta:
         db_table = "keyring_data_key"

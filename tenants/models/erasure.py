@@ -1,4 +1,4 @@
-"""Erasures of users and of whole tenants. A certificate remains."""
+"""Erasures of users and of whole tenants. A finished erasure has a deletion certificate."""
 
 from typing import ClassVar
 
@@ -19,9 +19,9 @@ class Erasure(models.Model):
     # The secret from which the pseudonyms that replace the user's ID are derived. None: the erasure
     # is finished, and nobody can trace pseudonyms back to the user any more.
     secret = models.BinaryField(null=True)
-    keys = models.JSONField()  # destroyed keys: [{"id", "fingerprint", "scope"}]
-    counts = models.JSONField()  # erased so far: table or "objects" -> number
-    legal_hold_ids = models.JSONField()  # of holds that still kept rows at the end
+    keys = models.JSONField()  # destroyed encryption keys: [{"id", "fingerprint", "scope"}]
+    counts = models.JSONField()  # erased so far: table name, or "objects" -> number
+    legal_hold_ids = models.JSONField()  # of legal holds because of which rows remained at the end
     requested_at = models.DateTimeField()
     finished_at = models.DateTimeField(null=True)  # None: not finished
 

@@ -1,4 +1,4 @@
-"""Export jobs, and their encrypted objects."""
+"""Export jobs, and their encrypted objects in the object store."""
 
 from typing import ClassVar
 
@@ -13,14 +13,15 @@ from tenants.models.user import User
 class ExportJob(models.Model):
     """A requested export, its progress and its result.
 
-    The row outlives its file as evidence of who exported what.
+    The row remains after its file is deleted. It proves which data was exported, and for whom.
     """
 
     pk = models.CompositePrimaryKey("tenant_id", "id")
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
     id = models.UUIDField(default=uuid7, editable=False)
     definition = models.TextField()  # an export's name, or the evidence pack's
-    media = models.TextField()  # csv, ndjson, parquet, xlsx, zip
+    media = models.TextField()  # format of the file: csv, ndjson, parquet, xlsx, zip
+    # The exported period, half-open.
     since = models.DateTimeField()
     until = models.DateTimeField()
     # None: a service key, or the platform (the final export of a closing tenant).
@@ -29,11 +30,11 @@ class ExportJob(models.Model):
     )
     requested_by_key = models.CharField(max_length=40)  # lookup ID; "": no key
     state = models.TextField()  # tenants.compliance.exports.jobs.state_machine.JobState
-    error = models.TextField()  # our own text; "": none
+    error = models.TextField()  # a text of Caret; "": none
     created_at = models.DateTimeField()
     started_at = models.DateTimeField(null=True)  # None: nothing was read yet
-    finished_at = models.DateTimeField(null=True)
-    # The worker that wrote this exact time holds the claim until then; None: not claimed.
+    finished_at = models.DateTimeField(null=True)  # None: not finished
+    # Until this time, only the worker that wrote it may run the job. None, or past: any worker may.
     claimed_until = models.DateTimeField(null=True)
     num_attempts = models.PositiveIntegerField(default=0)  # since the last progress
     # An ExportProgress (tenants.compliance.exports.jobs.progress) for each export of the job; an
@@ -41,14 +42,13 @@ class ExportJob(models.Model):
     members = models.JSONField()
     rows_done = models.BigIntegerField(default=0)
     rows_expected = models.BigIntegerField(null=True)  # None: unknown
-    # Set when the file exists.
-    name = models.TextField()  # "": no file yet
-    num_bytes = models.BigIntegerField(default=0)
+    # These four are set when the file exists.
+    name = models.TextField()  # of the file; "": no file yet
+    num_bytes = models.BigIntegerField(default=0)  # of the file
     proof = models.TextField()  # the signed proof; "": no file yet
-    expires_at = models.DateTimeField(null=True)
-    objects_deleted_at = models.DateTimeField(
-        null=True
-    )  # None: the store may still have its objects
+    expires_at = models.DateTimeField(null=True)  # when the file is deleted; None: no file yet
+    # None: the store may still have its objects.
+    objects_deleted_at = models.DateTimeField(null=True)
 
     class Meta:
         db_table = "tenants_export_job"
@@ -71,19 +71,20 @@ class ExportJob(models.Model):
 
 
 class ExportObject(models.Model):
-    """An encrypted object in the store: exported rows that were read, or a piece of the file.
+    """An encrypted object in the object store: rows that were read, or a piece of the file.
 
-    This database row is written before the object, so that each object in the store has one.
+    This database row is written before the object, so that each object has a row.
     """
 
     pk = models.CompositePrimaryKey("tenant_id", "id")
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
     id = models.UUIDField(default=uuid7, editable=False)
     export_id = models.UUIDField()  # the export job; the migration adds its foreign key
-    # The position of the export whose rows these are among the exports of the job (its `members`);
-    # None: a piece of the finished file.
+    # The object contains rows of the export `members[pack_index]` of the job. None: the object is a
+    # piece of the finished file.
     pack_index = models.PositiveSmallIntegerField(null=True)
-    number = models.PositiveIntegerField()  # from 0
+    # The position among the objects of the export, or among the pieces of the file; from 0.
+    number = models.PositiveIntegerField()
     stored_at = models.DateTimeField(null=True)  # None: not stored yet, or left by a killed worker
 
     class Meta:

@@ -1,4 +1,4 @@
-"""Stored responses of the API, for requests that a caller may have to repeat."""
+"""Stored responses of the REST API, for requests that a caller may have to repeat."""
 
 import uuid
 from typing import ClassVar
@@ -15,10 +15,10 @@ class IdempotencyRecord(models.Model):
     id = models.UUIDField(default=uuid.uuid4, editable=False)
     caller = models.CharField(max_length=120)  # Actor.rate_limit_key
     key_digest = models.BinaryField()  # SHA-256 of the caller's idempotency key
-    # SHA-256 of the request's method, address and body, and of the caller's permissions.
+    # SHA-256 of the request's method, URL and body, and of the caller's permissions.
     request_digest = models.BinaryField()
-    status = models.PositiveSmallIntegerField()
-    # May contain a secret that is shown once, such as a key's text.
+    status = models.PositiveSmallIntegerField()  # of the HTTP response
+    # Encrypted, because it may contain a secret that is shown once, such as an API key's text.
     sealed_body = models.BinaryField()
     created_at = models.DateTimeField()
 

@@ -1,4 +1,4 @@
-"""The installation: its models, their evaluations, tenants' pools, and what gateways can do."""
+"""The installation: its models, their evaluations, tenants' pools, and gateways' capabilities."""
 
 from typing import ClassVar
 
@@ -13,7 +13,7 @@ _TIERS: list[tuple[str, str]] = [(tier.value, tier.name) for tier in Tier]
 
 
 class CatalogModel(models.Model):
-    """A model that operators publish for one tier."""
+    """A model that operators have published, or withdrawn, in one tier."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     name = models.CharField(max_length=128)  # as engines, requests and policies name it
@@ -21,7 +21,9 @@ class CatalogModel(models.Model):
     title = models.CharField(max_length=120)  # the name that people see
     pools = models.JSONField()  # names of the pools that serve it, preferred ones first
     plans = models.JSONField()  # slugs of the plans that include it; empty: all plans
-    position = models.PositiveSmallIntegerField()  # ascending; the first model is the default
+    # In the tier's list of models, ascending. The first model that the tenant may use is its
+    # default, unless the policy names a default model or operators have assigned a pool.
+    position = models.PositiveSmallIntegerField()
     is_published = models.BooleanField()  # False: no tenant can use it
     created_at = models.DateTimeField()
     changed_at = models.DateTimeField()
@@ -50,7 +52,7 @@ class PoolAssignment(models.Model):
     holder = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
     tier = models.CharField(max_length=8, choices=_TIERS)
     language = models.CharField(max_length=40, default=ANY_LANGUAGE)
-    pool = models.CharField(max_length=120)
+    pool = models.CharField(max_length=120)  # as the gateways' pools file names it
     is_dedicated = models.BooleanField(default=False)  # no other tenant may use the pool
     created_at = models.DateTimeField()
 
@@ -99,10 +101,11 @@ class Evaluation(models.Model):
 
 
 class CapabilityChange(models.Model):
-    """A change of a gateway capability. The newest change of each capability is in force."""
+    """A change of a capability of the gateways. For each capability, the newest one is in force."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
-    capability = models.CharField(max_length=64)  # tenants.policy.availability.enforcement
+    # A Capability, or REGION_PREFIX and a region, of tenants.policy.availability.enforcement.
+    capability = models.CharField(max_length=64)
     is_available = models.BooleanField()
     since = models.DateTimeField()
 

@@ -19,11 +19,11 @@ class Membership(models.Model):
     user = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+")
     role = models.CharField(max_length=16, choices=[(r.value, r.name) for r in Role])
     created_at = models.DateTimeField()
-    # None: a current member. The row stays for keys and audit entries that refer to it, and is
-    # reused for a member who returns.
+    # None: a current member. The row of a former member stays, because API keys and audit entries
+    # refer to it. A member who returns gets the same row.
     ended_at = models.DateTimeField(null=True)
-    # When the user's data in this tenant was erased; None: not erased. Erasures in other tenants
-    # read it.
+    # When the user's data in this tenant was erased; None: not erased. An erasure in another tenant
+    # reads this column.
     erased_at = models.DateTimeField(null=True)
 
     class Meta:
@@ -85,11 +85,11 @@ class Invitation(models.Model):
     id = models.UUIDField(default=uuid.uuid4, editable=False)
     email = models.EmailField(max_length=254)  # lower case
     role = models.CharField(max_length=16, choices=[(r.value, r.name) for r in Role])
-    # The team to join; None: no team. It has no foreign key, because the team may be deleted
-    # meanwhile.
+    # The team to join; None: no team. There is no foreign key, because the team may be deleted
+    # before the invitation is accepted.
     team_id = models.UUIDField(null=True)
     digest = models.BinaryField()  # 32 bytes, see tenants.base.bearer_tokens
-    # None: not a user.
+    # None: the platform, an operator, or a key without an owner.
     invited_by = models.ForeignKey(
         User, null=True, on_delete=models.PROTECT, db_index=False, related_name="+"
     )

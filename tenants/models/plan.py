@@ -1,4 +1,4 @@
-"""Plans and prices of the platform, the same for all tenants. Append-only."""
+"""Plans and prices, which the whole installation shares. Rows are never changed."""
 
 from typing import ClassVar
 
@@ -31,8 +31,8 @@ class Plan(models.Model):
 class PriceVersion(models.Model):
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     plan = models.ForeignKey(Plan, on_delete=models.PROTECT, db_index=False, related_name="+")
-    effective_on = models.DateField()  # from 00:00 UTC; one price for each day
-    seat_month_micros = models.BigIntegerField()
+    effective_on = models.DateField()  # from 00:00 UTC, until the next version
+    seat_month_micros = models.BigIntegerField()  # for one seat and one month
     tiers = models.JSONField()  # tier -> caret.contracts.pricing.TierPrices
     # Model -> TierPrices, only for models that do not have their tier's price.
     model_prices = models.JSONField(default=dict, db_default=models.Value({}, models.JSONField()))

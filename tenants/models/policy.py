@@ -16,7 +16,7 @@ class PolicyVersion(models.Model):
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
     version = models.PositiveIntegerField()  # from 1, without gaps
     document = models.JSONField()  # a caret.contracts.policy.TenantPolicy
-    # None: the platform, or a key.
+    # None: the platform, an operator, or a key without an owner.
     author = models.ForeignKey(
         User, null=True, on_delete=models.PROTECT, db_index=False, related_name="+"
     )
@@ -45,7 +45,7 @@ class PolicyOverrideVersion(models.Model):
     subject_id = models.UUIDField()
     version = models.PositiveIntegerField()  # from 1, per subject; the highest is in force
     document = models.JSONField()  # a caret.contracts.policy.PolicyOverride; {}: removed
-    # None: not a user.
+    # None: the platform, an operator, or a key without an owner.
     author = models.ForeignKey(
         User, null=True, on_delete=models.PROTECT, db_index=False, related_name="+"
     )

@@ -12,17 +12,17 @@ from tenants.models.user import User
 
 
 class RetentionRule(models.Model):
-    """A version of a tenant's own retention days for a data class. The newest is in force."""
+    """A version of the retention that a tenant has set for a data class. The newest is in force."""
 
     pk = models.CompositePrimaryKey("tenant_id", "data_class", "version")
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
-    data_class = models.CharField(max_length=40)
+    data_class = models.CharField(max_length=40)  # tenants.policy.data_classes.DataClass
     version = models.PositiveIntegerField()  # from 1
-    days = models.PositiveIntegerField()
+    days = models.PositiveIntegerField()  # of retention
     # True: the default applies again; `days` is the default at that time.
     is_default = models.BooleanField(db_default=False)
     reason = models.TextField()
-    # None: not a user.
+    # None: the platform, an operator, or a key without an owner.
     author = models.ForeignKey(
         User, null=True, on_delete=models.PROTECT, db_index=False, related_name="+"
     )
@@ -38,14 +38,17 @@ class RetentionRule(models.Model):
 
 
 class LegalHold(models.Model):
-    """A hold: until its release, no purge deletes the data of one or all users from a period."""
+    """A legal hold: until its release, no purge deletes the data of a period.
+
+    It applies to one user or to all users.
+    """
 
     pk = models.CompositePrimaryKey("tenant_id", "id")
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
     id = models.UUIDField(default=uuid7, editable=False)
     name = models.CharField(max_length=120)  # of the legal matter
     user_id = models.UUIDField(null=True)  # None: all users
-    # The period of the data, half-open; None: unbounded.
+    # The period of the data, half-open; None: unbounded on that side.
     since = models.DateTimeField(null=True)
     until = models.DateTimeField(null=True)
     reason = models.TextField()
@@ -66,26 +69,30 @@ class LegalHold(models.Model):
 
 
 class PurgeRun(models.Model):
-    """One purge of one data class: opening + created - deleted = closing."""
+    """One purge of one data class, with numbers of records.
+
+    opening + records created since then - deleted = closing
+    """
 
     pk = models.CompositePrimaryKey("tenant_id", "id")
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
     id = models.UUIDField(default=uuid7, editable=False)
     data_class = models.CharField(max_length=40)
-    days = models.PositiveIntegerField()
+    days = models.PositiveIntegerField()  # of retention
     rule_version = models.PositiveIntegerField(null=True)  # None: no rule was set yet
     cutoff = models.DateTimeField()  # older records are to be deleted; may move back during the run
-    # Records at the end of the previous run. For the first run, and for the classes of
+    # Number of records at the end of the previous run. For the first run, and for the classes of
     # purge._ERASED_OTHERWISE: at the beginning of this run.
     opening = models.BigIntegerField()
-    deleted = models.BigIntegerField(default=0)  # so far
+    deleted = models.BigIntegerField(default=0)  # number of records deleted so far
     created_at = models.DateTimeField()
-    # These are None while the run is active or waits to be resumed.
-    closing = models.BigIntegerField(null=True)
-    # How many of the remaining records are older than created_at. None also for runs from before
+    # The remaining columns are None while the run is active or waits to be resumed.
+    closing = models.BigIntegerField(null=True)  # number of records at the end
+    # The number of remaining records that are older than created_at. None also for runs from before
     # this column existed.
     num_older_remaining = models.BigIntegerField(null=True)
-    # Old enough to delete, but on legal hold, or after a kept record of a chain.
+    # The number of records that are old enough to delete, but were kept: they are on legal hold, or
+    # follow a kept record of a chain.
     held = models.BigIntegerField(null=True)
     finished_at = models.DateTimeField(null=True)
 

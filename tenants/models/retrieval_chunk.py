@@ -1,7 +1,8 @@
 """Encrypted chunks of indexed files, with their embeddings.
 
-Names, paths and text are encrypted, and values to compare are keyed digests. The embedding cannot
-be encrypted, because encrypted vectors could not be compared. ADR 0037 describes what it reveals.
+Repository names, paths and text are encrypted. Where rows must be found by such values, the table
+has keyed digests of them. The embedding is not encrypted, because encrypted vectors could not be
+compared. ADR 0037 describes what an embedding reveals.
 """
 
 from typing import ClassVar, Final
@@ -16,16 +17,20 @@ EMBEDDING_DIMENSIONS: Final = 384  # of the default model; another model must ha
 
 
 class RetrievalChunk(models.Model):
-    """A chunk; `tenants.privacy.retrieval_index.chunk_encryption` encrypts and digests it."""
+    """A chunk of a file.
+
+    `tenants.privacy.retrieval_index.chunk_encryption` computes its ciphertexts and digests.
+    """
 
     pk = models.CompositePrimaryKey("tenant_id", "id")
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
     id = models.UUIDField(editable=False)
-    # In strict isolation only this user, or this service key (prefix "key:"), finds the chunk; "":
-    # the whole tenant finds it.
+    # The user, or the service key (prefix "key:"), for whom retrieval finds the chunk in strict
+    # isolation. "": for the whole tenant.
     holder = models.TextField()
-    # Digests of 16 bytes. scope_digest: holder and repository. file_digest: the same and the path.
-    # chunk_digest: the same as file_digest, the text and the embedding model.
+    # Digests of 16 bytes, with a key of the tenant and holder. scope_digest: of the repository.
+    # file_digest: of repository and path. chunk_digest: of repository, path, text and embedding
+    # model.
     scope_digest = models.BinaryField()
     file_digest = models.BinaryField()
     chunk_digest = models.BinaryField()

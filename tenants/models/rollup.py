@@ -1,4 +1,4 @@
-"""Rollups of usage, outcomes and latency by hour and day; marks of hours to count; progress."""
+"""Rollups of usage, outcomes and latency by hour and day, and the state of counting them."""
 
 import uuid
 from typing import ClassVar, Final
@@ -10,7 +10,8 @@ from caret.contracts.usage import SPANS_S
 from caret.foundation.postgres.row_security import RowSecurity
 from tenants.models.tenant import Tenant
 
-# Columns by the number of seconds after which an accepted suggestion was checked again.
+# Column names by the number of seconds after which an accepted suggestion was checked again. The
+# columns count the checked suggestions, and those of them whose text was mostly unchanged.
 CHECKED_AFTER: Final = {span_s: f"checked_{span_s}" for span_s in SPANS_S}
 RETAINED_AFTER: Final = {span_s: f"retained_{span_s}" for span_s in SPANS_S}
 # One column for each field of tenants.usage.reports.counters.UsageCounters, in its order.
@@ -58,8 +59,9 @@ class _RollupRow(models.Model):
         "tenant_id", "starts_at", "user_id", "editor", "language", "model", "variant"
     )
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
-    starts_at = models.DateTimeField()  # an outcome counts at its completion's time
-    user_id = models.UUIDField()
+    # The beginning of the hour or day (UTC). An outcome counts at the time of its completion.
+    starts_at = models.DateTimeField()
+    user_id = models.UUIDField()  # SERVICES: service keys
     # "": unknown.
     editor = models.TextField()
     language = models.TextField()
@@ -92,26 +94,27 @@ class UsageDay(_RollupRow):
 
 
 class _LatencyCounts(models.Model):
-    """Latency of all completions of one mode, without users.
+    """The latencies of all completions of one mode, as histograms for all users together.
 
-    Latencies are in buckets, see tenants.usage.rollups.latency_histogram.
+    tenants.usage.rollups.latency_histogram defines the buckets.
     """
 
     pk = models.CompositePrimaryKey("tenant_id", "starts_at", "mode")
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
-    starts_at = models.DateTimeField()
+    starts_at = models.DateTimeField()  # the beginning of the hour or day (UTC)
     mode = models.TextField()
-    # Latency buckets of completed requests, ascending, and the number of requests in each bucket.
+    # The histogram of the times to the first token: the numbers of buckets that are not empty,
+    # ascending, and the number of requests in each of these buckets.
     sizes = ArrayField(models.IntegerField())
     counts = ArrayField(models.BigIntegerField())
-    # The buckets and numbers of display latencies, as clients report them. None: the row is older
-    # than these columns.
+    # The same histogram of display latencies, as clients report them. None: the row is older than
+    # these columns.
     display_sizes = ArrayField(models.IntegerField(), null=True)
     display_counts = ArrayField(models.BigIntegerField(), null=True)
-    # For all `sent` requests, the sum of the requests that were already at the replica: a measure
-    # of engine load.
+    # For each request that was sent to a replica, the number of requests that were already in
+    # flight there; the sum of these numbers measures the load of the engines.
     in_flight_at_replica = models.BigIntegerField()
-    sent = models.BigIntegerField()
+    sent = models.BigIntegerField()  # number of requests in this sum
 
     class Meta:
         abstract = True
@@ -137,8 +140,8 @@ class LatencyDay(_LatencyCounts):
 class DirtyHour(models.Model):
     """A mark that an hour must be counted, for example because it has new records.
 
-    Each batch writes its own mark, so that a counting worker deletes only the marks that it has
-    seen.
+    Each batch of records writes marks of its own. A worker that counts the hour deletes only the
+    marks that it has read.
     """
 
     pk = models.CompositePrimaryKey("tenant_id", "hour", "mark_id")
@@ -157,6 +160,8 @@ class DirtyHour(models.Model):
 
 
 class RollupState(models.Model):
+    """The time up to which a tenant's usage is counted."""
+
     tenant = models.OneToOneField(
         Tenant, primary_key=True, on_delete=models.PROTECT, related_name="+"
     )

@@ -37,15 +37,16 @@ class ScimUser(models.Model):
     pk = models.CompositePrimaryKey("tenant_id", "id")
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
     id = models.UUIDField(default=uuid.uuid4, editable=False)
-    # None: no account, because the address does not belong to a verified domain of the tenant.
+    # The account; None: no account yet, because the tenant has not verified the domain of the
+    # e-mail address.
     user = models.ForeignKey(
         User, null=True, on_delete=models.PROTECT, db_index=False, related_name="+"
     )
     user_name = models.CharField(max_length=254)
     external_id = models.CharField(max_length=254)  # "": none
     email = models.CharField(max_length=254)  # lower case; "": none
-    active = models.BooleanField()
-    # tenants.identity.scim.resources.User, without the attributes that other resources define.
+    active = models.BooleanField()  # False: the user is not a member
+    # tenants.identity.scim.resources.User, without `id`, `meta` and `groups`.
     document = models.JSONField()
     created_at = models.DateTimeField()
     changed_at = models.DateTimeField()
@@ -74,7 +75,7 @@ class ScimGroup(models.Model):
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
     team_id = models.UUIDField()  # deleted with the team (foreign key in the migration)
     external_id = models.CharField(max_length=254)  # "": none
-    # The role of its members; "": the group sets no role.
+    # The role that the group sets for its members; "": none.
     role = models.CharField(max_length=16, choices=[(r.value, r.name) for r in Role])
     created_at = models.DateTimeField()
     changed_at = models.DateTimeField()
@@ -90,7 +91,7 @@ class ScimGroup(models.Model):
 class ScimGroupMember(models.Model):
     pk = models.CompositePrimaryKey("tenant_id", "team_id", "scim_user_id")
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
-    team_id = models.UUIDField()  # foreign key to the group in the migration
+    team_id = models.UUIDField()  # deleted with the group (foreign key in the migration)
     scim_user_id = models.UUIDField()  # deleted with the user (foreign key in the migration)
 
     class Meta:

@@ -10,11 +10,14 @@ from tenants.models.tenant import Tenant
 
 
 class Domain(models.Model):
+    """An e-mail domain that a tenant claims. Several tenants may claim the same domain."""
+
     pk = models.CompositePrimaryKey("tenant_id", "id")
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
     id = models.UUIDField(default=uuid.uuid4, editable=False)
     name = models.CharField(max_length=253)  # lower case, IDNA
-    challenge = models.CharField(max_length=80)  # the domain needs a TXT record with this text
+    # To prove control of the domain, the tenant adds a TXT record with TXT_PREFIX and this text.
+    challenge = models.CharField(max_length=80)
     created_at = models.DateTimeField()
     verified_at = models.DateTimeField(null=True)  # None: claimed but not verified
 
@@ -29,7 +32,7 @@ class Domain(models.Model):
 
 
 class VerifiedDomain(models.Model):
-    """The tenant of a verified domain. The primary key allows only one."""
+    """The tenant that has verified a domain. The primary key allows only one tenant per domain."""
 
     name = models.CharField(primary_key=True, max_length=253)
     holder = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="+")
@@ -61,11 +64,13 @@ class IdentityProvider(models.Model):
         max_length=4, choices=SignInProtocol, db_default=SignInProtocol.OIDC
     )
     issuer = models.CharField(max_length=500)  # OIDC: https://...; SAML: the entity ID
-    client_id = models.CharField(max_length=200)  # OIDC
-    # OIDC: sealed with tenants.identity.sso.queries.derive_provider_key.
+    client_id = models.CharField(max_length=200)  # OIDC; SAML: ""
+    # OIDC: the client secret, sealed with tenants.identity.sso.queries.derive_provider_key; SAML:
+    # empty.
     sealed_secret = models.BinaryField()
-    sso_url = models.CharField(max_length=500, db_default="")  # SAML
-    certificates = models.TextField(db_default="")  # SAML: DER in base64, one a line
+    sso_url = models.CharField(max_length=500, db_default="")  # SAML: the sign-in URL; OIDC: ""
+    # SAML: signing certificates as DER in base64, one a line; OIDC: "".
+    certificates = models.TextField(db_default="")
     created_at = models.DateTimeField()
 
     class Meta:

@@ -12,7 +12,7 @@ class StripeCustomer(models.Model):
     tenant = models.OneToOneField(
         Tenant, primary_key=True, on_delete=models.PROTECT, related_name="+"
     )
-    customer_id = models.CharField(max_length=80)
+    customer_id = models.CharField(max_length=80)  # the customer's ID at Stripe
     created_at = models.DateTimeField()
 
     class Meta:
@@ -26,21 +26,22 @@ class StripeCustomer(models.Model):
 
 
 class StripeEvent(models.Model):
-    """A meter event, written in the transaction that posts its usage."""
+    """A report of usage to a meter of Stripe, written in the transaction that posts the usage."""
 
     pk = models.CompositePrimaryKey("tenant_id", "identifier")
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
-    identifier = models.CharField(max_length=100)  # the ledger transaction and the line
+    # The ledger transaction, and the line of usage or the position of its entry.
+    identifier = models.CharField(max_length=100)
     event_name = models.CharField(max_length=100)  # of the meter
-    quantity = models.BigIntegerField()
-    # The time reported to Stripe: noon of the day. Stripe accepts the last 35 days.
+    quantity = models.BigIntegerField()  # tokens
+    # The time that is reported to Stripe: noon of the day, or the nearest time that Stripe accepts.
     occurred_at = models.DateTimeField()
     num_attempts = models.PositiveSmallIntegerField(default=0)
-    # Time of the first attempt whose outcome is unknown; None: the outcomes of all attempts are
-    # known.
+    # The time of the first attempt after which it is unknown whether the event arrived. None: there
+    # is no such attempt.
     unconfirmed_since = models.DateTimeField(null=True)
     next_attempt_at = models.DateTimeField(null=True)  # None: arrived, or no further attempt
-    sent_at = models.DateTimeField(null=True)
+    sent_at = models.DateTimeField(null=True)  # None: not known to have arrived
     last_error = models.CharField(max_length=200)  # "": none
 
     class Meta:

@@ -38,11 +38,10 @@ class BillingState(models.Model):
     currency = models.CharField(max_length=3)
     # The ledger contains all usage batches up to this number.
     rated_batch = models.BigIntegerField(default=0)
-    seats_booked_on = models.DateField(null=True)  # the last posted day; None: no day yet
-    invoiced_month = models.DateField(null=True)  # the last invoiced month; None: no month yet
-    last_invoice_number = models.PositiveIntegerField(
-        default=0
-    )  # of the last invoice or credit note
+    seats_booked_on = models.DateField(null=True)  # last day whose seats are posted; None: no day
+    invoiced_month = models.DateField(null=True)  # first day of the last invoiced month; None: none
+    # Of the last invoice or credit note; 0: none exists.
+    last_invoice_number = models.PositiveIntegerField(default=0)
 
     class Meta:
         db_table = "tenants_billing_state"
@@ -55,15 +54,15 @@ class BillingState(models.Model):
 
 
 class UsageBatchCounter(models.Model):
-    """A counter of the batches in which usage arrives.
+    """A counter of the batches in which usage records arrive.
 
-    When a batch is visible, all batches with lower numbers are visible, too.
+    When a transaction sees a batch, it also sees all batches with lower numbers.
     """
 
     tenant = models.OneToOneField(
         Tenant, primary_key=True, on_delete=models.PROTECT, related_name="+"
     )
-    last_batch = models.BigIntegerField(default=0)
+    last_batch = models.BigIntegerField(default=0)  # number of the last batch; 0: no batch yet
 
     class Meta:
         db_table = "tenants_usage_batch_counter"

@@ -1,8 +1,8 @@
 """Usage records, outcomes and typing reports in counts only, partitioned by month.
 
-The tables are keyed by time and the record's own ID, so that a repeated record is one row. They
-refer to keys and users without a foreign key, so that usage still counts after a user's ID was
-replaced by a pseudonym.
+The primary keys contain the time and the record's own ID, so a record that arrives twice is stored
+once. IDs of API keys and users have no foreign keys, so that usage still counts after a pseudonym
+has replaced a user's ID.
 """
 
 from typing import ClassVar
@@ -19,16 +19,16 @@ from tenants.models.tenant import Tenant
 
 
 def _allow_user_id_replacement(name: str, table: str) -> ColumnUpdatable:
-    """Return the rule that a user's ID may be replaced only by an ID that belongs to no user.
+    """Return the rule that `user_id` may only be replaced by an ID that belongs to no user.
 
-    A record can therefore not be assigned to another user.
+    A record can therefore not be moved to another user.
     """
     has_no_user = f"NOT EXISTS (SELECT FROM tenants_user u WHERE u.id = {table}.user_id)"
     return ColumnUpdatable(name=name, column="user_id", condition=has_no_user)
 
 
 class UsageRecord(models.Model):
-    """A `caret.contracts.usage.CompletionRecord`, which documents each field."""
+    """A completion. `caret.contracts.usage.CompletionRecord` documents the columns."""
 
     pk = models.CompositePrimaryKey("tenant_id", "occurred_at", "request_id")
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
@@ -45,7 +45,7 @@ class UsageRecord(models.Model):
     finish_reason = models.TextField()
     error_code = models.TextField()  # "" unless finish_reason is error
     prompt_tokens = models.IntegerField()
-    # None: the engine did not report it, for example because it was stopped before.
+    # None: the engine did not report the number, for example because it was stopped.
     cached_tokens = models.IntegerField(null=True)
     generated_tokens = models.IntegerField()
     # Milliseconds; None: the request did not reach this point.
@@ -53,7 +53,7 @@ class UsageRecord(models.Model):
     first_token_ms = models.FloatField(null=True)
     engine_ms = models.FloatField(null=True)
     total_ms = models.FloatField()
-    # The following columns are null in records from before the column existed.
+    # Each of the following columns is null in records that are older than the column.
     trigger = models.TextField(null=True)  # noqa: DJ001  # an empty text has another meaning
     variant = models.TextField(null=True)  # noqa: DJ001
     filter_reason = models.TextField(null=True)  # noqa: DJ001
@@ -63,7 +63,7 @@ class UsageRecord(models.Model):
     admitted_ms = models.FloatField(null=True)
     routed_ms = models.FloatField(null=True)
     num_in_flight_at_replica = models.IntegerField(null=True)
-    batch = models.BigIntegerField(null=True)  # number from the tenant's UsageBatchCounter
+    batch = models.BigIntegerField(null=True)  # the batch's number in UsageBatchCounter
     editor = models.TextField(null=True)  # noqa: DJ001
     model = models.TextField(null=True)  # noqa: DJ001
     num_chars = models.IntegerField(null=True)
@@ -94,23 +94,24 @@ class UsageRecord(models.Model):
 
 
 class Outcome(models.Model):
-    """A `caret.contracts.usage.OutcomeRecord`."""
+    """An outcome. `caret.contracts.usage.OutcomeRecord` documents the columns."""
 
     pk = models.CompositePrimaryKey("tenant_id", "occurred_at", "outcome_id")
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
     occurred_at = models.DateTimeField()
     outcome_id = models.UUIDField()
     request_id = models.UUIDField()  # of the completion
-    user_id = models.UUIDField(null=True)
-    event = models.TextField()
-    chars = models.IntegerField()
-    # Time since the suggestion was shown; for persisted, since it was accepted.
+    user_id = models.UUIDField(null=True)  # None: a service key
+    event = models.TextField()  # caret.contracts.usage.OutcomeEvent
+    chars = models.IntegerField()  # number of characters shown, accepted or persisted
+    # Time since the suggestion was shown. For the event "persisted": since it was accepted.
     after_ms = models.IntegerField()
-    lines = models.IntegerField(null=True)  # None: from before the column existed
-    # Only for persisted.
+    lines = models.IntegerField(null=True)  # None: the row is older than the column
+    # These two are set only for the event "persisted".
     span_s = models.IntegerField(null=True)
     edited_ratio = models.FloatField(null=True)  # 0 to 1
-    # Only for shown: from sending the request to text on the screen, as the client measured it.
+    # Only for the event "shown": from sending the request to text on the screen, as the client
+    # measured it.
     display_ms = models.IntegerField(null=True)
 
     class Meta:
@@ -129,7 +130,7 @@ class Outcome(models.Model):
 
 
 class TypingReport(models.Model):
-    """A `caret.contracts.usage.TypingRecord`."""
+    """A number of typed characters. `caret.contracts.usage.TypingRecord` documents the columns."""
 
     pk = models.CompositePrimaryKey("tenant_id", "occurred_at", "report_id")
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
@@ -138,7 +139,7 @@ class TypingReport(models.Model):
     user_id = models.UUIDField(null=True)  # None: a service key
     language = models.TextField()
     editor = models.TextField()
-    chars = models.IntegerField()
+    chars = models.IntegerField()  # typed by hand
 
     class Meta:
         db_table = "tenants_typing_report"

@@ -1,4 +1,4 @@
-"""Users who sign in, and operators of the platform. Memberships define what users may do."""
+"""Users, operators of the platform, and operators' keys. Memberships give users permissions."""
 
 import uuid
 from typing import Any, ClassVar
@@ -14,6 +14,8 @@ from tenants.base.operator_roles import OperatorRole
 
 
 class UserManager(BaseUserManager["User"]):
+    """Finds users by e-mail address, in upper or lower case, for Django's sign-in."""
+
     def get_by_natural_key(self, username: str | None) -> "User":
         return self.get(email=(username or "").strip().lower())
 
@@ -24,7 +26,8 @@ class User(AbstractBaseUser):
     name = models.CharField(max_length=120)
     is_active = models.BooleanField(default=True)
     created_at = models.DateTimeField()
-    has_outdated_hash = False  # whether the password's hash is outdated; set by check_password
+    # Not a column. check_password sets it: the password is right, but its hash is outdated.
+    has_outdated_hash = False
 
     objects: ClassVar[Any] = UserManager()
 
@@ -47,10 +50,11 @@ class User(AbstractBaseUser):
         return self.email
 
     def check_password(self, raw_password: str | None) -> bool:
-        """Return True if the password is right, and set `has_outdated_hash`.
+        """Return whether the password is right, and set `has_outdated_hash`.
 
-        An outdated hash stays, although Django would replace it: a new hash would end the user's
-        sessions even when the user only confirms the password again. Sign-in replaces the hash.
+        Unlike Django's method, this one does not replace an outdated hash. A new hash would end the
+        user's sessions, even if the user only confirms the password again. Sign-in replaces the
+        hash.
         """
         is_right, is_outdated = verify_password(raw_password, self.password)
         self.has_outdated_hash = is_right and is_outdated
@@ -64,9 +68,9 @@ class Operator(models.Model):
     name = models.CharField(max_length=120)
     role = models.CharField(max_length=12, choices=[(r.value, r.name) for r in OperatorRole])
     password = models.CharField(max_length=128)  # hashed
-    # Secret of the one-time codes: tenants.fleet.operators.totp.
+    # The encrypted secret of the one-time codes (tenants.fleet.operators.totp).
     sealed_factor = models.BinaryField()
-    # The time step of the last accepted code, because each code is valid once.
+    # The time step of the last accepted code. Only codes of later time steps are valid.
     last_totp_step = models.BigIntegerField(default=0)
     created_at = models.DateTimeField()
     disabled_at = models.DateTimeField(null=True)  # None: enabled
@@ -90,7 +94,7 @@ class OperatorKey(models.Model):
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     lookup_id = models.CharField(max_length=8, unique=True)
     digest = models.BinaryField()  # 32 bytes, see caret.contracts.api_key.digest_key
-    pepper_version = models.PositiveSmallIntegerField()
+    pepper_version = models.PositiveSmallIntegerField()  # of the pepper in the digest
     name = models.CharField(max_length=120)
     scopes = ArrayField(models.CharField(max_length=40))  # sorted
     created_at = models.DateTimeField()

@@ -1,7 +1,7 @@
-"""Explanation of why a policy refuses a request: the blocking rules and their levels. Pure.
+"""Finds the rules of a policy and its overrides that block a request. Pure.
 
-It covers features, required paths and content exclusions, but neither models nor regions. It uses
-the functions of `caret.contracts` that gateways use, so that both agree.
+Considers features, required paths and content exclusions, but neither models nor regions. Gateways
+use the same functions of `caret.contracts`, so the results agree with their decisions.
 """
 
 from collections.abc import Iterable
@@ -11,14 +11,14 @@ from caret.contracts.content_exclusion import is_indexing_allowed, matching_glob
 from caret.contracts.policy import Feature, Mode, PolicyOverride, TenantPolicy
 from caret.contracts.policy_override import apply_overrides, features_of
 
-TENANT = "tenant"
+TENANT = "tenant"  # the level of the tenant's policy itself, not of an override
 
 
 @dataclass(frozen=True, slots=True)
 class AccessQuery:
     mode: Mode
-    repository: str  # "": unnamed
-    path: str  # "": unnamed
+    repository: str  # "": the request names none
+    path: str  # "": the request names none
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,18 +32,18 @@ class NamedOverride:
 class BlockingRule:
     """A rule that blocks the request."""
 
-    policy_level: str  # TENANT, or the name of an override
+    policy_level: str  # TENANT, or the name of the override that contains the rule
     field: str  # of the policy or the override
-    code: str  # the error code of the gateways
-    detail: str  # for people
+    code: str  # the error code with which gateways refuse the request
+    detail: str  # an English text that states the rule
     version: int | None = None  # of the policy or the override; None: unknown
 
 
 @dataclass(frozen=True, slots=True)
 class AccessExplanation:
-    rules: list[BlockingRule]  # the tenant's rules first; empty: no covered rule blocks it
+    rules: list[BlockingRule]  # the tenant's rules first; empty: none blocks the request
     may_retrieve: bool  # whether indexed code of the repository may be in the prompt
-    policy: TenantPolicy  # as it applies to the user
+    policy: TenantPolicy  # the effective policy, with the overrides
 
 
 def explain_access(
@@ -52,13 +52,18 @@ def explain_access(
     access_query: AccessQuery,
     version: int | None = None,
 ) -> AccessExplanation:
+    """Explain whether a request is blocked.
+
+    `overrides` are those that apply to the user. `version` is the version of the policy; None:
+    unknown.
+    """
     override_list = list(overrides)
     effective = apply_overrides(policy, (override.override for override in override_list))
-    rules = [replace(rule, version=version) for rule in _rules_of_policy(policy, access_query)]
+    rules = [replace(rule, version=version) for rule in _find_policy_rules(policy, access_query)]
     for override in override_list:
         rules += [
             replace(rule, version=override.version)
-            for rule in _rules_of_override(override, access_query)
+            for rule in _find_override_rules(override, access_query)
         ]
     return AccessExplanation(
         rules=rules,
@@ -67,8 +72,8 @@ def explain_access(
     )
 
 
-def _rules_of_policy(policy: TenantPolicy, access_query: AccessQuery) -> list[BlockingRule]:
-    feature_rules = _feature_rules(TENANT, features_of(policy), access_query)
+def _find_policy_rules(policy: TenantPolicy, access_query: AccessQuery) -> list[BlockingRule]:
+    feature_rules = _find_feature_rules(TENANT, features_of(policy), access_query)
     path_rules = []
     if policy.requires_path and not access_query.path:
         path_rules = [
@@ -77,37 +82,38 @@ def _rules_of_policy(policy: TenantPolicy, access_query: AccessQuery) -> list[Bl
     return (
         feature_rules
         + path_rules
-        + _exclusion_rules(TENANT, policy.content_exclusion, access_query)
+        + _find_exclusion_rules(TENANT, policy.content_exclusion, access_query)
     )
 
 
-def _rules_of_override(
+def _find_override_rules(
     named_override: NamedOverride, access_query: AccessQuery
 ) -> list[BlockingRule]:
     override = named_override.override
     feature_rules = []
     if override.features is not None:
-        feature_rules = _feature_rules(named_override.name, override.features, access_query)
-    return feature_rules + _exclusion_rules(
+        feature_rules = _find_feature_rules(named_override.name, override.features, access_query)
+    return feature_rules + _find_exclusion_rules(
         named_override.name, override.content_exclusion, access_query
     )
 
 
-def _feature_rules(
-    name: str, enabled_features: frozenset[Feature], access_query: AccessQuery
+def _find_feature_rules(
+    policy_level: str, enabled_features: frozenset[Feature], access_query: AccessQuery
 ) -> list[BlockingRule]:
-    if Feature(access_query.mode.value) in enabled_features:
+    mode = access_query.mode.value
+    if Feature(mode) in enabled_features:
         return []
-    return [
-        BlockingRule(name, "features", "feature_disabled", f"{access_query.mode.value} is off.")
-    ]
+    return [BlockingRule(policy_level, "features", "feature_disabled", f"{mode} is off.")]
 
 
-def _exclusion_rules(
-    name: str, exclusion: dict[str, tuple[str, ...]], access_query: AccessQuery
+def _find_exclusion_rules(
+    policy_level: str, exclusion: dict[str, tuple[str, ...]], access_query: AccessQuery
 ) -> list[BlockingRule]:
     matches = matching_globs(exclusion, repository=access_query.repository, path=access_query.path)
     return [
-        BlockingRule(name, "content_exclusion", "path_excluded", f'"{repository}": "{glob}"')
+        BlockingRule(
+            policy_level, "content_exclusion", "path_excluded", f'"{repository}": "{glob}"'
+        )
         for repository, glob in matches
     ]

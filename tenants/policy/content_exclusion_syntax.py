@@ -7,9 +7,9 @@
     payments: ["src/keys/**", "*.pem"]
 
 The format looks like YAML and is parsed line by line. In addition, a line may contain only a
-pattern, such as `**/secrets/**`, which applies to all repositories. A line that is not understood
-is an error with its number and never skipped: without its rule, the files that it protects would be
-sent.
+pattern, such as `**/secrets/**`, which applies to all repositories. A line that cannot be parsed is
+never skipped, because files that its rule should exclude would then be sent. It is an error, and
+the message contains its number.
 """
 
 import re
@@ -21,20 +21,22 @@ from tenants.base.errors import InvalidValue
 
 FIELD: Final = "content_exclusion"
 _ALL: Final = "*"  # all repositories
-_DOUBLE: Final = r'"(?:[^"\\]|\\.)*"'
-_SINGLE: Final = r"'(?:[^']|'')*'"
+_DOUBLE: Final = r'"(?:[^"\\]|\\.)*"'  # a text in double quotes; \ escapes the next character
+_SINGLE: Final = r"'(?:[^']|'')*'"  # a text in single quotes; '' means one quote
 _QUOTED: Final = rf"{_DOUBLE}|{_SINGLE}"
 _COMMENT: Final = r"(?:\s+#.*)?"
-# No two adjacent parts of an expression match the same white space, so that matching takes time
-# linear in the line's length.
-_REPOSITORY: Final = re.compile(
+# No two adjacent parts of a regular expression match the same white space, so that matching takes
+# time linear in the line's length.
+_REPOSITORY: Final = re.compile(  # a repository and a colon; `rest` follows the colon
     rf"(?P<name>(?:{_QUOTED})\s*|[^\s\"'#\[\]-][^\"'#\[\]]*?):(?P<rest>(?:\s.*)?)"
 )
-_GLOB: Final = re.compile(
+_GLOB: Final = re.compile(  # a dash and a pattern
     rf"\s*-\s+(?:(?P<quoted>{_QUOTED})(?:\s+#.*|\s*)|(?P<bare>[^\s\"'#][^#]*)(?:(?<=\s)#.*)?)"
 )
 _LIST: Final = re.compile(rf"\s*\[(?P<globs>.*)\]{_COMMENT}\s*")
+# One pattern of a list, with the comma after it.
 _PART: Final = re.compile(rf"(?P<glob>(?:{_QUOTED})\s*|[^\s\"',\[\]#][^\"',\[\]#]*)(?:,|$)")
+# A line that contains only a pattern, without quotes.
 _PATTERN: Final = re.compile(r"(?P<glob>[^\s\"'#-][^\"'#]*)(?:(?<=\s)#.*)?")
 _NOTHING: Final = re.compile(r"\s*(?:#.*)?")
 _ESCAPE: Final = re.compile(r"\\(.)")
@@ -43,12 +45,12 @@ _ESCAPE: Final = re.compile(r"\\(.)")
 @dataclass(slots=True)
 class _ParseState:
     globs_by_repository: dict[str, list[str]] = field(default_factory=dict)
-    everywhere: list[str] = field(default_factory=list)  # patterns alone on a line
-    repository: str | None = None  # the one that the next pattern belongs to; None: none yet
+    everywhere: list[str] = field(default_factory=list)  # patterns that are alone on their lines
+    repository: str | None = None  # the repository of the next patterns; None: none was named yet
 
 
 def parse_exclusions(text: str) -> dict[str, tuple[str, ...]]:
-    """Parse content exclusions. Raises InvalidValue, which names the line."""
+    """Return globs by repository ("*": all). Raises InvalidValue, which names the line."""
     state = _ParseState()
     for number, line in enumerate(text.splitlines(), start=1):
         if not _NOTHING.fullmatch(line):
@@ -67,6 +69,7 @@ def format_exclusions(exclusion: dict[str, tuple[str, ...]]) -> str:
 
 
 def _parse_line(state: _ParseState, number: int, line: str) -> None:
+    """Add the rule of line `number` to the state. Raises InvalidValue."""
     if match := _GLOB.fullmatch(line):
         if state.repository is None:
             raise InvalidValue(
@@ -98,9 +101,9 @@ def _parse_line(state: _ParseState, number: int, line: str) -> None:
 
 
 def _parse_pattern(line: str) -> str:
-    """Return the pattern that is alone on the line; "": none.
+    """Return the pattern, if the line contains only a pattern; otherwise "".
 
-    A line that contains none of *, ? and / is not a pattern: it may be a repository whose colon is
+    A line that contains none of *, ? and / is not a pattern. It may be a repository whose colon is
     missing.
     """
     match = _PATTERN.fullmatch(line)
@@ -109,7 +112,7 @@ def _parse_pattern(line: str) -> str:
 
 
 def _parse_list(number: int, list_text: str) -> Iterator[str]:
-    """Yield the patterns on the repository's own line."""
+    """Yield the patterns of the list after a repository's colon. Raises InvalidValue."""
     if _NOTHING.fullmatch(list_text):
         return
     match = _LIST.fullmatch(list_text)
@@ -131,6 +134,10 @@ def _parse_list(number: int, list_text: str) -> Iterator[str]:
 
 
 def _unquote_text(number: int, text: str) -> str:
+    """Return a name or pattern without its quotes. Raises InvalidValue.
+
+    Without quotes, a text must not begin with *, because YAML would read it as an alias.
+    """
     if text.startswith('"'):
         text = _ESCAPE.sub(r"\1", text[1:-1])
     elif text.startswith("'"):

@@ -1,9 +1,9 @@
-"""Data classes: purpose, legal basis and retention of each. Pure.
+"""Data classes: the purpose, legal basis and retention of each class. Pure.
 
-Retention counts days from a record's creation; in the retrieval index, from its last use. A rule or
-policy must set days from the minimum to the maximum. For some tables, a rule of the database also
-enforces the minimum (migration 'retention'). Erasures can delete earlier, and a legal hold can keep
-longer.
+Retention counts days from a record's creation; in the retrieval index, from its last use. For some
+classes, a tenant can choose a number of days between the minimum and the maximum. For some tables,
+the database also enforces the minimum (DeletableAfter in tenants.models). An erasure deletes
+records earlier, and a legal hold keeps them longer.
 """
 
 from dataclasses import dataclass
@@ -20,25 +20,27 @@ class DataClass(StrEnum):
     CONTENT = "captured_content"
     CONTENT_INDEX = "captured_content_index"
     RETRIEVAL = "retrieval_index"
-    REPLAYS = "idempotency_records"
+    REPLAYS = "idempotency_records"  # stored responses of the REST API
     SESSIONS = "sessions"
     LOGS = "logs"
 
 
 @dataclass(frozen=True, slots=True)
 class DataClassTerms:
-    # English; the console translates these texts like all marked texts.
+    # Title, purpose, legal basis and surface are English texts, which the console translates.
     title: str
     purpose: str
     legal_basis: str  # article of the GDPR
+    # Days of retention: the default, and the limits of a tenant's choice.
     default_days: int
     min_days: int
     max_days: int
-    surface: str  # the store
+    surface: str  # where the records are stored
     is_purged: bool = True  # False: a purge neither counts nor deletes these records
 
     @property
     def is_overridable(self) -> bool:
+        """Whether a retention rule or the policy's `retention_days` can set the days."""
         return self.is_purged and self.min_days < self.max_days
 
 
@@ -56,17 +58,18 @@ DATA_CLASSES: Final = MappingProxyType(
             ),
             legal_basis=_CONTRACT,
             default_days=400,
-            min_days=62,  # the month's invoice must exist and be open to dispute
-            max_days=3_653,
+            # Two months: the invoice of the month must be issued, and the tenant can dispute it.
+            min_days=62,
+            max_days=3_653,  # ten years
             surface="Postgres",
         ),
         DataClass.AUDIT: DataClassTerms(
             title=gettext_noop("Audit entries"),
             purpose=gettext_noop("Records who changed or viewed what."),
             legal_basis=_DUTY,
-            default_days=2_557,
+            default_days=2_557,  # seven years
             min_days=366,
-            max_days=3_653,
+            max_days=3_653,  # ten years
             surface="Postgres",
         ),
         # The policy for content capture sets the days of these two classes. A withdrawal of consent

@@ -1,6 +1,7 @@
-"""Counts of completions that policies refused or filtered, by reason, from the usage records.
+"""Counts the completions that were refused or withheld, by reason, from the usage records.
 
-Usage records contain no paths, repositories or texts.
+A policy or the scopes of an API key refuse a completion; a filter withholds it. Usage records
+contain no paths, repositories or texts.
 """
 
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from tenants.models import UsageRecord
 from tenants.security.authorization.actor import Actor
 
 MAX_DAYS: Final = 90
+# Error codes of refused completions.
 REFUSALS: Final = (
     "feature_disabled",
     "model_not_allowed",
@@ -25,11 +27,13 @@ REFUSALS: Final = (
     "region_not_allowed",
     "insufficient_scope",
 )
-WITHHELD: Final = ("public_code", "secret")
+WITHHELD: Final = ("public_code", "secret")  # filter reasons of withheld completions
 
 
 @dataclass(frozen=True, slots=True)
 class DenialReport:
+    """The denied completions of one user, in one mode and for one reason."""
+
     reason: str  # one of REFUSALS or WITHHELD
     mode: str
     user_id: UserId | None  # None: service keys
@@ -38,9 +42,9 @@ class DenialReport:
 
 
 def count_denials(*, actor: Actor, num_days: int, now: datetime) -> list[DenialReport]:
-    """Count denials, the most frequent first: of the whole tenant, or the actor's own.
+    """Count the denials of the last `num_days` days, the most frequent first.
 
-    One query. Raises Forbidden.
+    Actors without READ_USAGE get only their own denials. One query. Raises Forbidden.
     """
     assert 1 <= num_days <= MAX_DAYS
     if not actor.has_permission(Permission.READ_USAGE):
@@ -50,7 +54,7 @@ def count_denials(*, actor: Actor, num_days: int, now: datetime) -> list[DenialR
     )
     if not actor.has_permission(Permission.READ_USAGE):
         records = records.filter(user_id=actor.user_id) if actor.user_id else records.none()
-    is_rejected = Q(finish_reason=FinishReason.ERROR, error_code__in=REFUSALS)
+    is_refused = Q(finish_reason=FinishReason.ERROR, error_code__in=REFUSALS)
     is_withheld = Q(finish_reason=FinishReason.FILTERED, filter_reason__in=WITHHELD)
     # One query for both, because reading all records takes most of the time.
     reason = Case(
@@ -58,7 +62,7 @@ def count_denials(*, actor: Actor, num_days: int, now: datetime) -> list[DenialR
     )
     with tenant_scope(actor.tenant_id):
         rows = list(
-            records.filter(is_rejected | is_withheld)
+            records.filter(is_refused | is_withheld)
             .annotate(reason=reason)
             .values("reason", "mode", "user_id")
             .annotate(num_denials=Count("request_id"), last_at=Max("occurred_at"))

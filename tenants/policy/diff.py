@@ -1,4 +1,4 @@
-"""The effect of a policy change on members. Pure."""
+"""The effect of a policy change on members, and whether the change is destructive. Pure."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -20,16 +20,18 @@ class MemberPolicies:
 
 @dataclass(frozen=True, slots=True)
 class PolicyDiff:
-    num_members: int
-    affected: list[str]  # e-mail addresses, sorted
+    num_members: int  # affected or not
+    affected: list[str]  # e-mail addresses of affected members, sorted
     fields: dict[str, int]  # field of the policy -> number of members affected
     features_lost: dict[Feature, int]  # feature -> number of members who lose it
     features_gained: dict[Feature, int]
-    globs_added: list[tuple[str, str]]  # repository and glob, for any member; sorted
-    globs_removed: list[tuple[str, str]]
+    # Content exclusions that any member gets: repository and glob, sorted.
+    globs_added: list[tuple[str, str]]
+    globs_removed: list[tuple[str, str]]  # content exclusions that any member loses
 
 
 def diff_policies(members: Iterable[MemberPolicies]) -> PolicyDiff:
+    """Compare the effective policies of all members before and after a change."""
     member_list = list(members)
     changed_members = [member for member in member_list if member.before != member.after]
     lost_features = Counter(
@@ -68,10 +70,11 @@ def _collect_globs(policy: TenantPolicy) -> set[tuple[str, str]]:
 
 
 def is_destructive(*, current: TenantPolicy, proposed: TenantPolicy) -> bool:
-    """Return whether the change erases data, revokes keys or drops the second factor.
+    """Return whether a change of policy is destructive.
 
-    It ends or shortens content capture, training, retrieval or retention, or revokes idle keys
-    (sooner), or no longer requires a second factor.
+    A change is destructive in these cases: content capture, training or retrieval of a repository
+    ends; data is kept for less time; idle API keys are revoked, or sooner than before; a second
+    factor is no longer required.
     """
     return (
         _shrinks_content(current, proposed)
@@ -86,6 +89,7 @@ def is_destructive(*, current: TenantPolicy, proposed: TenantPolicy) -> bool:
 
 
 def _shrinks_content(current: TenantPolicy, proposed: TenantPolicy) -> bool:
+    """Return whether less content is captured, or it is kept for less time or not for training."""
     if current.content_capture is None:
         return False
     if (

@@ -1,4 +1,4 @@
-"""A policy as JSON: parsing, validation, serialization. The bounds limit a snapshot's size."""
+"""Parses, validates and serializes policies as JSON. The bounds limit the size of snapshots."""
 
 from typing import Any, Final, TypeVar
 
@@ -22,15 +22,16 @@ from tenants.policy.data_classes import DATA_CLASSES
 MAX_CONCURRENT_COMPLETIONS: Final = 10_000
 # Gateways match each request's paths against these globs, one by one.
 MAX_EXCLUDED_REPOSITORIES: Final = 200
-MAX_EXCLUSIONS: Final = 200  # globs in all
-MAX_GLOB_CHARS: Final = 200
-MAX_PER_MINUTE: Final = 1_000_000  # more than a gateway can serve; null means no limit
-MAX_BURST: Final = 100_000
+MAX_EXCLUSIONS: Final = 200  # globs of all repositories together
+MAX_GLOB_CHARS: Final = 200  # also of names of repositories, models and regions
+# Requests of a rate limit. This is more than a gateway can serve; null means no limit.
+MAX_PER_MINUTE: Final = 1_000_000
+MAX_BURST: Final = 100_000  # requests of a rate limit at once
 MAX_TOKENS_PER_DAY: Final = 10**12
 MAX_RETRIEVAL_GLOBS: Final = 50
 MAX_RETENTION_DAYS: Final = 365  # of captured content
-_MAX_WORDING_CHARS: Final = 40
-MAX_KEY_DAYS: Final = 3_660  # of lifetime, or without use
+_MAX_WORDING_CHARS: Final = 40  # of the version of a consent text
+MAX_KEY_DAYS: Final = 3_660  # of an API key's lifetime, or without use; about ten years
 MAX_NAMES: Final = 100  # of models or regions
 Document = TypeVar("Document", bound=msgspec.Struct)
 
@@ -39,7 +40,7 @@ DEFAULT_POLICY: Final = TenantPolicy(
     content_exclusion={"*": ("**/.env", "**/*.pem", "**/*.key", "**/id_rsa*")},
     max_concurrent_completions=64,
     isolation=Isolation.SHARED,
-    # Ten times the rate of a person who types: it stops only runaway programs.
+    # Ten times the rate of a person who types, so it stops only runaway programs.
     limits=PolicyLimits(user=RateLimit(per_minute=1_200, burst=300)),
 )
 
@@ -54,7 +55,7 @@ def parse_policy(document: object) -> TenantPolicy:
 def convert_document(document: object, kind: type[Document], *, name: str) -> Document:
     """Convert a JSON document to a struct.
 
-    `name` is the field that an error names if the document itself is wrong. Raises InvalidValue.
+    Raises InvalidValue, which names the wrong field, or `name` if the whole document is wrong.
     """
     try:
         return msgspec.convert(document, kind)
@@ -64,7 +65,7 @@ def convert_document(document: object, kind: type[Document], *, name: str) -> Do
 
 
 def serialize_policy(policy: TenantPolicy) -> dict[str, Any]:
-    """Serialize a policy with all fields and sorted sets: equal policies give equal documents."""
+    """Serialize a policy with all fields and sorted sets. Equal policies have equal documents."""
     return {
         name: msgspec.to_builtins(getattr(policy, name), order="deterministic")
         for name in policy.__struct_fields__
@@ -72,6 +73,7 @@ def serialize_policy(policy: TenantPolicy) -> dict[str, Any]:
 
 
 def _check_bounds(policy: TenantPolicy) -> None:
+    """Check the bounds of all fields. Raises InvalidValue."""
     if not 1 <= policy.max_concurrent_completions <= MAX_CONCURRENT_COMPLETIONS:
         raise InvalidValue(
             "max_concurrent_completions",
@@ -92,7 +94,7 @@ def _check_bounds(policy: TenantPolicy) -> None:
 
 
 def check_names(field: str, names: frozenset[str] | None) -> None:
-    """Check the number and length of names. Raises InvalidValue."""
+    """Check the number and length of names; None: all names. Raises InvalidValue."""
     if names is None:
         return
     are_valid = all(1 <= len(name) <= MAX_GLOB_CHARS and is_storable(name) for name in names)
@@ -137,7 +139,7 @@ def _check_retention(days_by_class: dict[str, int]) -> None:
 
 
 def check_days(field: str, days: int | None) -> None:
-    """Check the days that keys may live or stay unused. Raises InvalidValue."""
+    """Check the days that API keys may live or stay unused; None: no limit. Raises InvalidValue."""
     if days is not None and not 1 <= days <= MAX_KEY_DAYS:
         raise InvalidValue(
             field, "Enter a number of days from 1 to {most}, or null.", most=MAX_KEY_DAYS

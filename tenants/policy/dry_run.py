@@ -1,4 +1,4 @@
-"""Previews of policy changes and explanations of effective policies."""
+"""Previews policy changes, and explains the effective policies of members."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -41,8 +41,9 @@ from tenants.security.authorization.directory import MemberRow, list_members
 class DryRun:
     difference: PolicyDiff
     has_member_details: bool  # whether the actor may see who the affected members are
-    keys_beyond_lifetime: int  # keys in force beyond the new maximum lifetime; they stay valid
-    keys_to_be_revoked: int  # idle keys, revoked within the hour
+    # API keys that never expire, or later than the new maximum lifetime allows; they stay valid.
+    keys_beyond_lifetime: int
+    keys_to_be_revoked: int  # idle API keys, which a task revokes within the hour
 
 
 def preview_policy(
@@ -58,9 +59,9 @@ def preview_policy(
         before = before or load_active_policy(tenant_id=actor.tenant_id)
         overrides = read_overrides(tenant_id=actor.tenant_id)
         members = list_members(tenant_id=actor.tenant_id)
-        beyond = _count_keys_beyond_lifetime(actor, after, now)
-        idle = _count_idle_keys(actor, after, now)
-    affected = (
+        num_beyond_lifetime = _count_keys_beyond_lifetime(actor, after, now)
+        num_idle = _count_idle_keys(actor, after, now)
+    member_policies = (
         MemberPolicies(
             member.email,
             overrides.apply(before, member.user_id),
@@ -68,11 +69,16 @@ def preview_policy(
         )
         for member in members
     )
-    return DryRun(diff_policies(affected), _can_see_members(actor), beyond, idle)
+    return DryRun(
+        diff_policies(member_policies),
+        _can_see_members(actor),
+        keys_beyond_lifetime=num_beyond_lifetime,
+        keys_to_be_revoked=num_idle,
+    )
 
 
 def preview_override_change(*, actor: Actor, subject: OverrideSubject, document: object) -> DryRun:
-    """Preview the effect of an override for a team or a user.
+    """Preview the effect of an override for a team or a user. API keys are not counted.
 
     Raises Forbidden, InvalidValue, NotFound.
     """
@@ -84,27 +90,33 @@ def preview_override_change(*, actor: Actor, subject: OverrideSubject, document:
         members = list_members(tenant_id=actor.tenant_id)
     if subject not in overrides.names:
         raise missing_subject(subject)
-    affected = (
+    member_policies = (
         _apply_override(member, policy, overrides, (subject, override)) for member in members
     )
-    return DryRun(diff_policies(affected), _can_see_members(actor), 0, 0)
+    return DryRun(
+        diff_policies(member_policies),
+        _can_see_members(actor),
+        keys_beyond_lifetime=0,
+        keys_to_be_revoked=0,
+    )
 
 
 def explain_access_for(
     *, actor: Actor, email: str | None, access_query: AccessQuery
 ) -> AccessExplanation:
-    """Explain whether the policy allows a request of a member. `email` None: the actor.
+    """Explain whether the policy allows a request of the member with an e-mail address.
 
-    For another member the actor needs READ_OVERRIDES. Raises Forbidden, InvalidValue.
+    `email` None: the actor. For another member, the actor needs READ_OVERRIDES. Raises Forbidden,
+    InvalidValue.
     """
     policy, overrides = _read_policy_and_overrides(actor, email)
     return explain_access(policy.policy, overrides, access_query, policy.version)
 
 
 def find_effective_policy(*, actor: Actor, email: str | None) -> EffectivePolicy:
-    """Return the effective policy of a member, with the deciding overrides.
+    """Return the effective policy of a member, with the overrides that decide its fields.
 
-    `email` None: the actor. For another member the actor needs READ_OVERRIDES. Raises Forbidden,
+    `email` None: the actor. For another member, the actor needs READ_OVERRIDES. Raises Forbidden,
     InvalidValue.
     """
     policy, overrides = _read_policy_and_overrides(actor, email)
@@ -112,11 +124,12 @@ def find_effective_policy(*, actor: Actor, email: str | None) -> EffectivePolicy
 
 
 def name_overrides(overrides: Iterable[OverrideInForce]) -> list[NamedOverride]:
+    """Return the overrides with names such as "team:Platform"."""
     return [
         NamedOverride(
-            f"{override.subject.kind}:{override.name}", override.override, override.version
+            f"{in_force.subject.kind}:{in_force.name}", in_force.override, in_force.version
         )
-        for override in overrides
+        for in_force in overrides
     ]
 
 
@@ -137,9 +150,9 @@ def _read_policy_and_overrides(
 
 
 def _find_member(actor: Actor, email: str) -> MemberRow:
-    """Return the member with the address.
+    """Return the member with the e-mail address.
 
-    Only an actor with READ_OVERRIDES learns whether another address is a member. Raises Forbidden,
+    Only an actor with READ_OVERRIDES learns whether another user is a member. Raises Forbidden,
     InvalidValue.
     """
     members = list_members(tenant_id=actor.tenant_id)
@@ -157,16 +170,17 @@ def _apply_override(
     overrides: PolicyOverrides,
     subject_and_override: tuple[OverrideSubject, PolicyOverride],
 ) -> MemberPolicies:
-    subject, override = subject_and_override
+    """Return a member's effective policies before and after the subject gets the override."""
+    subject, new_override = subject_and_override
     before = overrides.apply(policy, member.user_id)
     if not _applies_to(subject, member.user_id, overrides):
         return MemberPolicies(member.email, before, before)
     own_overrides = overrides.for_user(member.user_id)
     other_overrides = (
-        override.override for override in own_overrides if override.subject != subject
+        in_force.override for in_force in own_overrides if in_force.subject != subject
     )
     return MemberPolicies(
-        member.email, before, apply_overrides(policy, (*other_overrides, override))
+        member.email, before, apply_overrides(policy, (*other_overrides, new_override))
     )
 
 

@@ -1,4 +1,4 @@
-"""The effective policy of one user, and the overrides that shaped it. Pure."""
+"""The effective policy of one user, and the overrides that decide its fields. Pure."""
 
 from dataclasses import dataclass
 
@@ -16,6 +16,7 @@ class EffectivePolicy:
 
 
 def resolve_policy(policy: TenantPolicy, overrides: list[NamedOverride]) -> EffectivePolicy:
+    """Apply a user's overrides to the tenant's policy, and find those that decide each field."""
     effective = apply_overrides(policy, (override.override for override in overrides))
     changed_names = [
         name
@@ -31,8 +32,8 @@ def _find_deciding(
 ) -> list[NamedOverride]:
     """Return the overrides that decide a field's value.
 
-    These are the overrides without which the value would differ. If several set the same value, all
-    overrides that change the field are returned.
+    These are the overrides without which the value would differ. If several overrides set the same
+    value, there may be no such override. Then, return all overrides that change the field.
     """
     value = getattr(apply_overrides(policy, (override.override for override in overrides)), name)
     needed = [

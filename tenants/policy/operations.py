@@ -30,6 +30,7 @@ class PolicyChange:
     now: datetime
 
 
+# A further effect of a change. Raises InvalidValue if the change is not possible.
 PolicyEffect = Callable[[PolicyChange], None]
 _effects: list[PolicyEffect] = []
 
@@ -53,12 +54,9 @@ def set_policy(
 ) -> PolicyInForce:
     """Put a new policy in force. Gateways learn it after the commit.
 
-    Registered effects run in the same transaction.
-
-    `expected_version` is the version that the author has seen; None: any version.
-
-    Raises Forbidden, InvalidValue (also from effects), and VersionConflict if another version is in
-    force by now.
+    Registered effects run in the same transaction. `expected_version` is the version that the
+    author has seen; None: any version. Raises Forbidden, InvalidValue (also from effects), and
+    VersionConflict if another version is in force.
     """
     actor.require(Permission.WRITE_POLICY)
     policy = parse_policy(document)
@@ -96,7 +94,7 @@ def insert_version(
 ) -> None:
     """Insert a version, without effects and without an audit entry.
 
-    Callers: set_policy, the creation of a tenant, and its erasure.
+    set_policy uses this function, and so do the creation and the erasure of a tenant.
     """
     PolicyVersion.objects.create(
         tenant_id=actor.tenant_id,

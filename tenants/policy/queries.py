@@ -25,9 +25,11 @@ _NO_VERSION: Final = gettext_noop("This version does not exist.")
 
 @dataclass(frozen=True, slots=True)
 class PolicyInForce:
+    """A version of the policy: the one in force, or an earlier one."""
+
     version: int  # from 1
     policy: TenantPolicy
-    author_email: str | None  # None: the platform, a key, or an erased user
+    author_email: str | None  # None: no user, or an erased user
     author_key: str  # lookup ID; "": no key
     reason: str
     created_at: datetime
@@ -40,7 +42,7 @@ def get_policy(*, actor: Actor) -> PolicyInForce:
 
 
 def find_version(*, actor: Actor, version: int) -> PolicyInForce:
-    """Return a present or past version. One query. Raises Forbidden, NotFound."""
+    """Return one version of the policy. One query. Raises Forbidden, NotFound."""
     actor.require(Permission.READ_POLICY)
     if version >= _MAX_VERSION:
         raise NotFound(_NO_VERSION)
@@ -91,7 +93,10 @@ def read_page_of_versions(*, actor: Actor, limit: int, cursor: str | None) -> Pa
 
 
 def find_version_ends(*, actor: Actor, versions: Iterable[int]) -> dict[int, datetime]:
-    """Return when each version was replaced, without the one in force. Raises Forbidden."""
+    """Return the time when each version was replaced. The version in force is left out.
+
+    Raises Forbidden.
+    """
     actor.require(Permission.READ_POLICY)
     with tenant_scope(actor.tenant_id):
         next_versions = PolicyVersion.objects.filter(
@@ -103,7 +108,7 @@ def find_version_ends(*, actor: Actor, versions: Iterable[int]) -> dict[int, dat
 
 
 def _to_position(row: PolicyVersion) -> PagePosition:
-    """Return a version's position, which is its unique number."""
+    """Return the position of a version for cursors. The position's ID is the version number."""
     return PagePosition(row.created_at, UUID(int=row.version))
 
 
@@ -130,12 +135,14 @@ def _to_policy_in_force(row: PolicyVersion) -> PolicyInForce:
 
 @dataclass(frozen=True, slots=True)
 class Namespace:
+    """The properties of a tenant's cache namespace in the prefix caches of engines."""
+
     epoch: int  # increased when the cache is purged; part of the namespace's name
     isolation: Isolation
 
 
 def read_namespace(*, actor: Actor) -> Namespace:
-    """Return the tenant's cache namespace. Two queries. Raises Forbidden."""
+    """Return the properties of the tenant's cache namespace. Two queries. Raises Forbidden."""
     actor.require(Permission.READ_TENANT)
     with tenant_scope(actor.tenant_id):
         epoch = Tenant.objects.values_list("cache_epoch", flat=True).get(id=actor.tenant_id)

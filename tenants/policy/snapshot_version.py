@@ -1,8 +1,8 @@
-"""The version of a tenant's snapshot. Each change that gateways must learn raises it.
+"""The version of a tenant's snapshot. Each change that gateways must learn raises the version.
 
-Domains whose data is part of a snapshot call `mark_snapshot_stale`. They cannot import the function
-that publishes a snapshot, because that function imports all of them. The application registers the
-function here.
+Packages whose data is part of a snapshot call `mark_snapshot_stale`. They cannot import the
+function that publishes a snapshot, because that function imports all of them. The application
+registers the function here.
 """
 
 from collections.abc import Callable, Iterable
@@ -19,14 +19,14 @@ from tenants.models import Tenant
 # After a change for all tenants, the committing process publishes this many snapshots itself, which
 # takes half a second.
 PUBLISHED_AT_ONCE: Final = 50
-Publisher = Callable[[TenantId], bool]
+Publisher = Callable[[TenantId], bool]  # see register_publisher
 _publishers: list[Publisher] = []
 
 
 def register_publisher(publisher: Publisher) -> None:
-    """Call `publisher` after the commit of each change.
+    """Register a function that publishes a tenant's snapshot after the commit of each change.
 
-    It must not raise. It returns False if it cannot publish any snapshot at present.
+    It must not raise an exception. It returns False if no snapshot can be published at present.
     """
     if publisher not in _publishers:
         _publishers.append(publisher)
@@ -35,8 +35,8 @@ def register_publisher(publisher: Publisher) -> None:
 def mark_snapshot_stale(*, tenant_id: TenantId) -> None:
     """Raise the version of the tenant's snapshot, and publish the snapshot after the commit.
 
-    Call it in the transaction of every change that gateways must learn. It locks the tenant's row
-    until the commit, so that versions grow in the order of commits. Raises NotFound.
+    Call this function in the transaction of every change that gateways must learn. It locks the
+    tenant's row until the commit, so that versions grow in the order of commits. Raises NotFound.
     """
     num_updated = Tenant.objects.filter(id=tenant_id).update(
         snapshot_version=F("snapshot_version") + 1
@@ -47,10 +47,11 @@ def mark_snapshot_stale(*, tenant_id: TenantId) -> None:
 
 
 def mark_all_snapshots_stale() -> None:
-    """Raise the version of all snapshots but those of closed tenants; publish after the commit.
+    """Raise the version of all snapshots, except those of closed tenants.
 
-    Call it in the transaction of a change that concerns all tenants. The newest
-    PUBLISHED_AT_ONCE tenants come first; the worker publishes the others within seconds.
+    Call this function in the transaction of a change that concerns all tenants. After the commit,
+    it publishes the snapshots of the newest PUBLISHED_AT_ONCE tenants. The worker publishes the
+    others within seconds.
     """
     Tenant.objects.exclude(status=TenantStatus.CLOSED).update(
         snapshot_version=F("snapshot_version") + 1
@@ -74,4 +75,5 @@ def _publish_all(tenant_ids: Iterable[TenantId]) -> None:
 
 
 def _publish(tenant_id: TenantId) -> bool:
+    """Publish a snapshot. Return False if no snapshot can be published at present."""
     return all(publisher(tenant_id) for publisher in _publishers)

@@ -1,4 +1,7 @@
-"""Three-way merge of two administrators' changes: the second's on top of the first's. Pure."""
+"""Three-way merge of policies, for two administrators who change the same version. Pure.
+
+The first administrator's change is in force. The second's changes are applied to it.
+"""
 
 from dataclasses import dataclass
 
@@ -10,7 +13,8 @@ from caret.contracts.policy import TenantPolicy
 @dataclass(frozen=True, slots=True)
 class MergeResult:
     policy: TenantPolicy
-    both_changed: list[str]  # fields that both changed to different values; the second's are used
+    # Fields that both have changed to different values. The second administrator's value is used.
+    both_changed: list[str]
 
 
 def merge_policies(
@@ -33,5 +37,6 @@ def merge_policies(
 
 
 def list_changed_fields(before: TenantPolicy, after: TenantPolicy) -> list[str]:
+    """Return the names of the fields that differ, in the order of the policy's fields."""
     names = before.__struct_fields__
     return [name for name in names if getattr(before, name) != getattr(after, name)]

@@ -44,17 +44,16 @@ class ConsentChoice:
     """The consent that a user gives, and the texts that the user has read for it."""
 
     consent: UserConsent
-    consent_texts: frozenset[str]
+    consent_texts: frozenset[str]  # versions
 
 
 def set_consent(*, actor: Actor, choice: ConsentChoice, now: datetime) -> OwnConsent:
     """Set the actor's own consent. Repeating the current consent changes nothing.
 
-    Withdrawing the consent to content capture makes the user's stored content unreadable at once.
-    Its objects are deleted within minutes. Withdrawing only the consent to training excludes the
-    stored content from training.
-
-    Raises Forbidden, InvalidValue, and Conflict for consent that the tenant does not allow.
+    If the user withdraws consent to content capture, the stored content becomes unreadable at once,
+    and its objects are deleted within minutes. If the user withdraws only consent to training, the
+    stored content is excluded from training. Raises Forbidden, InvalidValue, and Conflict for
+    consent that the tenant does not allow.
     """
     user_id = _require_user(actor)
     _check_choice(choice)
@@ -79,14 +78,14 @@ def set_consent(*, actor: Actor, choice: ConsentChoice, now: datetime) -> OwnCon
 
 
 def withdraw_consent(*, actor: Actor, now: datetime) -> OwnConsent:
-    """Withdraw all of the actor's consent. Raises Forbidden."""
+    """Withdraw the actor's consent of both kinds. Raises Forbidden."""
     return set_consent(actor=actor, choice=ConsentChoice(NO_CONSENT, frozenset()), now=now)
 
 
 def end_consent(*, actor: Actor, user_id: UserId, now: datetime) -> None:
-    """End a user's consent when the membership ends, with the tenant's row locked.
+    """End a user's consent in the transaction that ends the membership.
 
-    Call this in the same transaction. A user who joins again must consent again.
+    The tenant's row must be locked. A user who becomes a member again must consent again.
     """
     statements = find_latest_statements(tenant_id=actor.tenant_id, user_id=user_id).get(user_id, [])
     drafts = draft_receipts_of_choice(user_id, statements, NO_CONSENT)
@@ -97,7 +96,8 @@ def end_consent(*, actor: Actor, user_id: UserId, now: datetime) -> None:
 def record_consent_by_policy(change: PolicyChange) -> None:
     """Write the tenant's receipts for consent that a change of policy gives or ends.
 
-    A user's consent ends, too, if the policy no longer allows it. Raises InvalidValue.
+    The consent of a user also ends if the policy no longer allows it. Raises InvalidValue if the
+    policy newly gives consent but does not name the current consent text.
     """
     actor, now = change.actor, change.now
     before, after = change.old.content_capture, change.new.content_capture
@@ -123,6 +123,7 @@ def record_consent_by_policy(change: PolicyChange) -> None:
 def _erase_content_of_ended_consents(
     actor: Actor, drafts: list[ReceiptDraft], now: datetime
 ) -> None:
+    """Erase or exclude from training the stored content of users whose drafts contain a no."""
     ended_consents = [
         draft for draft in drafts if draft.user_id is not None and not draft.is_granted
     ]
@@ -138,6 +139,7 @@ def _erase_content_of_ended_consents(
 
 
 def _require_user(actor: Actor) -> UserId:
+    """Return the user ID of a signed-in user. Raises Forbidden."""
     actor.require(Permission.MANAGE_OWN_CONSENT)
     if actor.kind is not ActorKind.USER or actor.user_id is None:
         raise Forbidden(
@@ -147,6 +149,10 @@ def _require_user(actor: Actor) -> UserId:
 
 
 def _check_choice(choice: ConsentChoice) -> None:
+    """Check that the choice is possible, and that the user has read its texts.
+
+    Raises InvalidValue.
+    """
     if choice.consent.training and not choice.consent.content_capture:
         raise InvalidValue(
             "training", "Training uses only captured content. Consent to content capture, too."

@@ -1,6 +1,6 @@
-"""Celery tasks of retention, content capture and the retrieval index. They can run twice safely.
+"""Celery tasks of retention, content capture, idempotency and the retrieval index.
 
-`caret.celery` has their queues and intervals.
+Each task can safely run twice. `caret.celery` has the tasks' queues and intervals.
 """
 
 from celery import shared_task

@@ -1,6 +1,6 @@
-"""Celery tasks of the audit log. They can run twice safely.
+"""Celery tasks of the audit log. Each task can safely run twice.
 
-`caret.celery` has their queues and intervals.
+`caret.celery` has the tasks' queues and intervals.
 """
 
 from celery import shared_task

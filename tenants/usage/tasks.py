@@ -1,6 +1,6 @@
-"""Celery tasks of usage records and rollups. They can run twice safely.
+"""Celery tasks of usage records and rollups. Each task can safely run twice.
 
-`caret.celery` has their queues and intervals.
+`caret.celery` has the tasks' queues and intervals.
 """
 
 import os
@@ -23,5 +23,5 @@ def ingest_usage() -> None:
 
 @shared_task  # type: ignore[untyped-decorator]  # celery has no types
 def roll_up_usage() -> None:
-    usage = UsageStream(connect_to_redis(), consumer="roll-up")
-    rollups.roll_up_all_tenants(arrived_until=usage.find_arrived_until(now=timezone.now()))
+    stream = UsageStream(connect_to_redis(), consumer="roll-up")
+    rollups.roll_up_all_tenants(arrived_until=stream.find_arrived_until(now=timezone.now()))

@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from caret.capacity.inputs import CapacityInputs
-from caret.capacity.plan import at_hit_rate
+from caret.capacity.plan import compute_hit_rate_row
 from tests.browser.axe import find_colour_violations, find_violations
 from tests.browser.chromium import GUARDED
 from tests.browser.sessions import operators_session
@@ -73,7 +73,7 @@ def test_the_slider_moves_the_mark_and_shows_the_latencies(tabs: Tabs) -> None:
     # The curve has 240 steps, up to the hit rate at which only 100 of 6,000 tokens are computed.
     # Step 239 is the nearest to 97.9%.
     nearest = (1 - 100 / 6_000) * 239 / 240
-    latency = at_hit_rate(_FIGURES, nearest, 19).sustained
+    latency = compute_hit_rate_row(_FIGURES, nearest, 19).sustained
     assert latency is not None
     p50, p95, p99 = (
         round(quantile_ms, 1) for quantile_ms in (latency.p50_ms, latency.p95_ms, latency.p99_ms)

@@ -23,7 +23,7 @@ TASK: Final = Task(
 
 def make_result(text: str, verdict: Verdict | None = None, **changes: Any) -> TaskResult:
     task = replace(TASK, **changes)
-    return judge(TaskCompletion(task, text, first_token_ms=10.0, total_ms=20.0), verdict)
+    return judge(TaskCompletion(task, text, first_text_ms=10.0, total_ms=20.0), verdict)
 
 
 def make_report_file(

@@ -73,7 +73,7 @@ async def lines_of(server: Server, client: HttpClient, body: bytes = b"{}") -> l
         all_lines: list[bytes] = []
         while lines := await response.read_lines():
             all_lines += lines
-        response.is_enough = True
+        response.can_reuse_connection = True
         return all_lines
     finally:
         response.close()

@@ -24,9 +24,9 @@ from tenants.base.errors import DomainError, InvalidValue, NotFound
 from tenants.base.redis_connection import connect_to_redis
 from tenants.fleet.operators.accounts import OperatorView
 from tenants.fleet.pools.added_replicas import (
-    AddReplica,
+    AdditionRequest,
     FleetView,
-    RemoveReplica,
+    RemovalRequest,
     add_replica,
     list_pools_emptied_by,
     read_additions,
@@ -57,7 +57,7 @@ def add(request: HttpRequest, operator: OperatorView, pool: str) -> HttpResponse
         return _render_add_form(request, pool, fleet, {})
     if (code_error := check_code(request, operator)) is not None:
         return _render_add_form(request, pool, fleet, {"code": code_error}, status=_BAD_REQUEST)
-    addition = AddReplica(pool, **{name: request.POST.get(name, "") for name in _FIELDS})
+    addition = AdditionRequest(pool, **{name: request.POST.get(name, "") for name in _FIELDS})
     try:
         add_replica(
             connect_to_redis(),
@@ -116,14 +116,14 @@ def remove(request: HttpRequest, operator: OperatorView, pool: str, replica: str
     return redirect(reverse("operators:pools") + "?done=removed")
 
 
-def _to_removal(request: HttpRequest, pool: str, replica: str) -> RemoveReplica:
+def _to_removal(request: HttpRequest, pool: str, replica: str) -> RemovalRequest:
     """Return the removal. Raises Http404 if no operator added this replica."""
     try:
         if (pool, replica) not in read_additions(connect_to_redis()).replicas:
             raise Http404
     except DomainError:
         pass  # Redis is unreachable. The form shows this error when it is submitted.
-    return RemoveReplica(
+    return RemovalRequest(
         pool, replica, request.POST.get("reason", ""), request.POST.get("confirmation", "")
     )
 
@@ -157,7 +157,7 @@ def _render_add_form(
 
 def _render_remove_form(
     request: HttpRequest,
-    removal: RemoveReplica,
+    removal: RemovalRequest,
     fleet: FleetView,
     errors: dict[str, str],
     *,

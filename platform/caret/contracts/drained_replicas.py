@@ -2,13 +2,15 @@
 
 The control plane writes them to Redis, and gateways follow the changes:
 
-    caret:drained-replicas           hash     replica name (host:port) -> encoded DrainChange
+    caret:drained-replicas           hash     replica name (host:port) -> encoded DrainChange;
+                                              only replicas that are drained now
     caret:drained-replicas:version   counter  incremented by each change; gateways poll it
-    caret:drained-replicas:changed   channel  the version; wakes gateways at once
+    caret:drained-replicas:changed   channel  the new version; wakes gateways at once
     caret:drained-replicas:log       list     encoded DrainChange, newest first, of bounded length
 
-Gateways read only the names, so an older gateway obeys a newer control plane. A missing version
-means that Redis has lost its data: gateways go on draining the same replicas.
+Gateways read only the names in the hash, so an older gateway obeys a newer control plane. If the
+version is missing, nothing was ever drained, or Redis has lost its data. Gateways then go on
+draining the same replicas.
 """
 
 from typing import Final
@@ -22,7 +24,7 @@ DRAINS_LOG: Final = "caret:drained-replicas:log"
 
 
 class DrainChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    schema: int  # of this struct: 1
+    schema: int  # version of this struct: SCHEMA
     replica: str  # host:port
     is_drained: bool  # False: the replica is in use again
     operator: str  # the operator's handle
@@ -40,7 +42,7 @@ def encode_drain(drain: DrainChange) -> bytes:
 
 
 def decode_drain(data: bytes) -> DrainChange:
-    """Decode a change of this schema.
+    """Decode a change whose schema is SCHEMA.
 
     Raises msgspec.DecodeError, msgspec.ValidationError.
     """

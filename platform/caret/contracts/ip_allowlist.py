@@ -1,7 +1,7 @@
-"""Networks from which an API key may be used, checked alike in both planes.
+"""Networks from which an API key may be used. Control plane and data plane use the same checks.
 
 An IPv4 address in IPv6 form (`::ffff:192.0.2.7`, as a dual-stack socket reports it) counts as IPv4.
-The same holds for a network in that form.
+A network in that form counts as an IPv4 network.
 """
 
 import ipaddress
@@ -13,7 +13,7 @@ Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 _MAPPED_BITS: Final = 96  # prefix length of ::ffff:0:0/96, which contains all of IPv4
 _MAPPED: Final = ipaddress.IPv6Network("::ffff:0:0/96")
-_MAX_CHARS: Final = 64
+_MAX_CHARS: Final = 64  # of a network's text; the longest valid one is shorter
 
 
 def parse_network(text: str) -> Network:
@@ -31,7 +31,10 @@ def parse_network(text: str) -> Network:
 
 
 def parse_address(text: str | None) -> Address | None:
-    """Parse an address; return None if there is none, as for a peer on a Unix socket."""
+    """Parse an address and drop its zone.
+
+    Return None if `text` is no address, or None, as for a peer on a Unix socket.
+    """
     try:
         address = ipaddress.ip_address((text or "").partition("%")[0])
     except ValueError:
@@ -48,14 +51,17 @@ def is_allowed(networks: tuple[str, ...], address: str | None) -> bool:
     """
     if not networks:
         return True
-    ip_address_ = parse_address(address)
-    return ip_address_ is not None and any(
-        ip_address_ in network for network in _parse_networks(networks)
+    parsed_address = parse_address(address)
+    return parsed_address is not None and any(
+        parsed_address in network for network in _parse_networks(networks)
     )
 
 
 def contains_all(wide: tuple[str, ...], narrow: tuple[str, ...]) -> bool:
-    """Return whether each network of `narrow` lies within a network of `wide`; empty means all."""
+    """Return whether each network of `narrow` lies within a network of `wide`.
+
+    An empty tuple stands for all networks.
+    """
     if not wide:
         return True
     return bool(narrow) and all(

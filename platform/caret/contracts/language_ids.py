@@ -1,4 +1,7 @@
-"""Language identifiers that editors send: those of Visual Studio Code and other common ones."""
+"""Languages of files: the identifiers that editors send, and the languages of file names.
+
+The identifiers are those of Visual Studio Code and other common ones.
+"""
 
 from typing import Final
 
@@ -229,6 +232,7 @@ LANGUAGES: Final = frozenset(
     ]
 )
 
+# File suffixes of a language, without the dot. `language_of_name` also accepts them as names.
 _SUFFIXES: Final = {
     "bash": "bash",
     "bat": "bat cmd",
@@ -309,13 +313,13 @@ _BY_FILE_NAME: Final = {
 
 
 def language_of_path(path: str) -> str:
-    """Return the language of a file by its name or suffix; "" if unknown."""
+    """Return the language of a file by its name or suffix; "" if it is unknown."""
     name = path.replace("\\", "/").rpartition("/")[2].lower()
     stem, dot, suffix = name.rpartition(".")
     return _BY_FILE_NAME.get(name) or (_BY_SUFFIX.get(suffix, "") if dot and stem else "")
 
 
 def language_of_name(name: str) -> str:
-    """Return the language that an editor names, by its identifier or file suffix; "" if unknown."""
+    """Return the language for an identifier or a file suffix, in any case; "" if it is unknown."""
     text = name.strip().lower()
     return text if text in LANGUAGES else _BY_SUFFIX.get(text.removeprefix("."), "")

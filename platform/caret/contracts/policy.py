@@ -11,8 +11,8 @@ ANY_LANGUAGE: Final = "*"  # all languages without an entry of their own
 class Mode(StrEnum):
     """A kind of completion that a client may request."""
 
-    INLINE = "inline"  # automatic and short: a line, or a block where one begins
-    FIM = "fim"  # explicit fill-in-the-middle, which ends where the model ends
+    INLINE = "inline"  # short: one line, or a block if the line opens one
+    FIM = "fim"  # fill-in-the-middle; the client decides where it ends
     BLOCK = "block"  # a whole block or function body
     DOCSTRING = "docstring"
     CHAT = "chat"
@@ -20,11 +20,11 @@ class Mode(StrEnum):
 
 
 class Trigger(StrEnum):
-    """The cause of a request. Under load, prefetches are dropped first."""
+    """The cause of a request. Under load, prefetches are rejected first."""
 
     PREFETCH = "prefetch"  # the user does not wait for it yet
     AUTOMATIC = "automatic"  # a pause in typing
-    MANUAL = "manual"  # the user pressed a key for it
+    MANUAL = "manual"  # the user asked for it, for instance with a keyboard shortcut
 
 
 class Feature(StrEnum):
@@ -47,7 +47,7 @@ class Tier(StrEnum):
 
 class Isolation(StrEnum):
     SHARED = "shared"  # one cache namespace for the tenant's users
-    STRICT = "strict"  # one for each user
+    STRICT = "strict"  # one cache namespace for each user
 
 
 class RateLimit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -59,9 +59,10 @@ class PolicyLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Rate limits and token quotas; None means no limit of this kind."""
 
     tenant: RateLimit | None = None  # all of the tenant's requests, on all gateways
-    user: RateLimit | None = None  # of each user
-    key: RateLimit | None = None  # of each key
-    # Prompt tokens and generated tokens of the tenant in a UTC day, on all gateways.
+    user: RateLimit | None = None  # for each user
+    key: RateLimit | None = None  # for each API key
+    # Prompt tokens and generated tokens of the tenant in a UTC day, on all gateways. A tier that is
+    # missing has no limit.
     tokens_per_day: dict[Tier, int] = {}
 
 
@@ -70,7 +71,7 @@ class ContentCapturePolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=Tr
 
     consent_text: str  # version of the text that the tenant has agreed to, e.g. "tenant-1"
     retention_days: int  # at least 1; captured content is erased afterwards
-    training: bool = False  # users may also consent to training on it
+    training: bool = False  # users may also consent to training on captured content
 
 
 class TenantPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -82,33 +83,34 @@ class TenantPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit
     """
 
     features: frozenset[Mode]  # modes that are not listed are refused
-    # repository name (or "*" for all) -> fnmatch globs of paths that may not be sent
+    # Repository name (or "*" for all) -> globs of files that must never reach a prompt.
     content_exclusion: dict[str, tuple[str, ...]]
     max_concurrent_completions: int  # of the whole tenant, on one gateway; at least 1
     isolation: Isolation
     limits: PolicyLimits = PolicyLimits()
-    # Globs of repository names whose files may be indexed for retrieval. The files are stored
-    # encrypted, for as long as a glob matches their repository. Empty: nothing is indexed.
+    # Globs of repository names whose files may be indexed for retrieval; empty: nothing is indexed.
+    # The files are stored encrypted. They are erased when their retention ends, or as soon as no
+    # glob matches their repository.
     retrieval: tuple[str, ...] = ()
     has_experiments: bool = True  # requests may take part in the operator's experiments
     has_secret_filter: bool = True  # withholds completions that look like credentials
-    has_public_code_filter: bool = False  # withholds code that is in the operators' index
+    has_public_code_filter: bool = False  # withholds code that is in the index of public code
     # None: no content is captured, even with users' consent.
     content_capture: ContentCapturePolicy | None = None
-    # Days for which a key's text may be valid; None: the creator of the key chooses.
+    # Longest lifetime of a new API key; None: the creator of the key chooses.
     max_key_lifetime_days: int | None = None
-    # Keys unused for this many days are revoked; None: never.
+    # API keys unused for this many days are revoked; None: never.
     revoke_idle_keys_after_days: int | None = None
     models: frozenset[str] | None = None  # allowed models, by name; None: all
     regions: frozenset[str] | None = None  # regions of allowed gateways; None: all
     # Data class -> days of retention; for other classes the platform's retention applies.
     retention_days: dict[str, int] = {}
-    is_mfa_required: bool = False  # for everybody who signs in
+    is_mfa_required: bool = False  # a second factor, for users who sign in with a password
     requires_path: bool = False  # requests that do not name their file are refused
-    # Tier -> language or ANY_LANGUAGE -> the model of requests that name no model. A model that is
-    # not available, or not among `models`, is ignored.
+    # Tier -> language (or ANY_LANGUAGE) -> the model for requests that name no model. A model that
+    # is not available, or not among `models`, is ignored.
     default_models: dict[Tier, dict[str, str]] = {}
-    allows_own_keys: bool = True  # members may create keys for themselves
+    allows_own_keys: bool = True  # members may create API keys for themselves
 
 
 class PolicyOverride(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -121,10 +123,11 @@ class PolicyOverride(msgspec.Struct, frozen=True, forbid_unknown_fields=True, om
     features: frozenset[Feature] | None = None  # features that stay on; None: all
     models: frozenset[str] | None = None  # allowed models, by name; None: all
     regions: frozenset[str] | None = None  # regions of allowed gateways; None: all
-    content_exclusion: dict[str, tuple[str, ...]] = {}  # in addition to the tenant's
+    # In addition to the policy's, and in the same form.
+    content_exclusion: dict[str, tuple[str, ...]] = {}
     has_secret_filter: bool = False
     has_public_code_filter: bool = False
-    user_limit: RateLimit | None = None  # of each user
-    key_limit: RateLimit | None = None  # of each key
+    user_limit: RateLimit | None = None  # for each user
+    key_limit: RateLimit | None = None  # for each API key
     max_key_lifetime_days: int | None = None
     is_mfa_required: bool = False

@@ -1,6 +1,6 @@
-"""Applies the policy overrides of a team or a user to a tenant's policy, alike in both planes.
+"""Applies the policy overrides of a team or a user to a tenant's policy, for both planes.
 
-Each rule is a property that tests verify:
+Rules, which tests verify as properties:
 
 1. An override only restricts. It never allows what the policy without it forbids.
 2. The order of overrides does not matter. Applying one twice has no further effect.
@@ -71,6 +71,7 @@ def _intersect(
 def _merge_globs(
     first: dict[str, tuple[str, ...]], second: dict[str, tuple[str, ...]]
 ) -> dict[str, tuple[str, ...]]:
+    """Add the globs of `second` to those of `first`, for each repository name."""
     merged = {name: tuple(sorted({*first.get(name, ()), *globs})) for name, globs in second.items()}
     return first | {name: globs for name, globs in merged.items() if second[name]}
 

@@ -1,11 +1,12 @@
-"""Indexes of public code that operators build, start and stop at run time.
+"""Indexes of public code, with which gateways compare completions.
 
-The control plane writes them to Redis, and gateways follow the changes. The files of the
-indexes are in the folder CARET_PUBLIC_CODE_FOLDER, which workers and gateways share:
+Operators build, start and stop them at run time. The files of the indexes are in the folder
+CARET_PUBLIC_CODE_FOLDER, which workers and gateways share. The control plane writes the state of
+the indexes to Redis, and gateways follow the changes:
 
     caret:public-code           hash     name -> encoded PublicCodeIndexChange
     caret:public-code:version   counter  incremented by each change; gateways poll it
-    caret:public-code:changed   channel  the version; wakes gateways at once
+    caret:public-code:changed   channel  the new version; wakes gateways at once
     caret:public-code:log       list     encoded PublicCodeIndexChange, newest first, bounded
 """
 
@@ -28,13 +29,13 @@ class IndexStatus(StrEnum):
 
 
 class PublicCodeIndexChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    schema: int  # of this struct: 1
+    schema: int  # version of this struct: SCHEMA
     name: str
-    folder: str  # of the source files, below `repositories`
+    folder: str  # of the source files, relative to `repositories_folder`
     status: IndexStatus
     is_running: bool  # gateways compare completions with this index; True for at most one index
     num_files: int  # 0 until the index is built
-    num_hashes: int  # 0 until the index is built
+    num_hashes: int  # of pieces of code; 0 until the index is built
     error: str  # of a failed build; "" otherwise
     operator: str  # the operator's handle
     reason: str
@@ -59,7 +60,7 @@ def encode_index_change(change: PublicCodeIndexChange) -> bytes:
 
 
 def decode_index_change(data: bytes) -> PublicCodeIndexChange:
-    """Decode a change of this schema.
+    """Decode a change whose schema is SCHEMA.
 
     Raises msgspec.DecodeError, msgspec.ValidationError.
     """

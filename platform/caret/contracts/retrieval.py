@@ -1,13 +1,15 @@
-"""Retrieval messages between the planes: files to index, queries and results.
+"""Retrieval messages between gateways and workers: files to index, queries and results.
 
-They contain customers' code. So each message is sealed (caret.contracts.sealed_message), and none
-stays in Redis longer than MAX_AGE_S:
+The messages contain customers' code. So each one is sealed (caret.contracts.sealed_message), and
+none stays in Redis for long: an entry of a stream for at most MAX_AGE_S, and a gateway's list until
+MAX_AGE_S after its last result.
 
     caret:retrieval:files              stream  field `sealed`: a FileUpload
     caret:retrieval:queries            stream  field `sealed`: a SnippetQuery
     caret:retrieval:results:<gateway>  list    sealed SnippetResult; the gateway dequeues them
 
-A message may be lost if Redis or a worker stops. The gateway sends it again with a later request.
+A message may be lost if Redis or a worker stops. The gateway sends the file or the query again with
+a later request.
 """
 
 from typing import Final
@@ -19,18 +21,21 @@ from caret.contracts.sealed_message import MessageSealer
 FILES: Final = "caret:retrieval:files"
 QUERIES: Final = "caret:retrieval:queries"
 MAX_AGE_S: Final = 60
-MAX_FILES_QUEUED: Final = 512  # of MAX_FILE_CHARS each; the oldest are dropped first
+MAX_FILES_QUEUED: Final = 512  # of at most MAX_FILE_CHARS each; the oldest are dropped first
 MAX_QUERIES_QUEUED: Final = 1_024
 MAX_RESULTS_QUEUED: Final = 256  # for one gateway
 
-MAX_FILE_CHARS: Final = 50_000  # longer files are seldom written by hand
+# Longer files are not indexed: they are seldom written by hand.
+MAX_FILE_CHARS: Final = 50_000
 MAX_QUERY_CHARS: Final = 1_500
 MAX_SNIPPETS: Final = 8  # in a result
-STREAM_MS: Final = MAX_AGE_S * 1000 // 2  # an entry lives up to twice as long, so at most MAX_AGE_S
+# Each write to a stream deletes entries older than this, and the stream expires after this time
+# without a write. So an entry lives at most MAX_AGE_S.
+TRIM_AGE_MS: Final = MAX_AGE_S * 1000 // 2
 
 
 class RetrievalScope(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The holder and the repository of files. Only requests with the same scope find the files."""
+    """The holder and the repository of files. Only queries with the same scope find the files."""
 
     holder: str  # in strict isolation, the user or service key; "": the whole tenant
     repository: str  # its name, never empty

@@ -1,9 +1,10 @@
-"""Sealed messages between the planes that contain customers' code, in short-lived streams.
+"""Encryption of messages with customers' code, and scripts for the streams that carry them.
 
-Each message is encrypted with a key of its tenant and purpose that is not stored anywhere. The
-tenant stands beside it in plain text and is authenticated: a message cannot be opened under the
-name of another tenant. Only ADD_SCRIPT writes to the streams, and it trims old and excess entries.
-TAKE_SCRIPT reads them and deletes what it returns. So no copy waits for an acknowledgement.
+Gateways and workers exchange these messages through Redis. Each message is encrypted with a key
+that is derived for its tenant and purpose, and that is not stored anywhere. The envelope contains
+the tenant's ID in plain text. The ID is authenticated: if it is replaced by another tenant's, the
+message cannot be opened. Only ADD_SCRIPT writes to the streams; it also deletes old and excess
+entries. TAKE_SCRIPT returns entries and deletes them, so no copy waits for an acknowledgement.
 """
 
 from typing import Final, TypeVar
@@ -14,13 +15,15 @@ from caret.foundation.crypto.aead import DecryptionFailed, seal, unseal
 from caret.foundation.crypto.key_derivation import derive_key
 from caret.foundation.ids import TenantId
 
-FIELD: Final = "sealed"
-_VERSION: Final = 1
-_MAX_KEYS: Final = 10_000  # the tenant in an envelope is unverified: it must not exhaust memory
+FIELD: Final = "sealed"  # of a stream's entry: the encoded Envelope
+_VERSION: Final = 1  # of Envelope and of the encryption
+# Tenants' IDs in envelopes may be forged. Without a limit, the cache could exhaust memory.
+_MAX_CACHED_KEYS: Final = 10_000
 MessageType = TypeVar("MessageType", bound=msgspec.Struct)
 
-# KEYS: a stream. ARGV: the sealed message, field, milliseconds, maximum number of entries. An entry
-# is deleted after at most twice the time, even if no others follow.
+# KEYS: a stream. ARGV: the sealed message, field, maximum age in milliseconds, maximum number of
+# entries. Each call deletes entries above this age, and without calls the stream expires after it.
+# So an entry lives at most twice this age.
 ADD_SCRIPT: Final = """
 local now = redis.call('TIME')
 local oldest = tonumber(now[1]) * 1000 - tonumber(ARGV[3])
@@ -46,17 +49,17 @@ class Envelope(msgspec.Struct, frozen=True, forbid_unknown_fields=True, array_li
 class UnreadableMessage(Exception):
     """The message has another format or version, or is not sealed for its tenant.
 
-    The text quotes no content.
+    The text of the error names only the fault and quotes no content.
     """
 
 
 class MessageSealer:
-    """Seals messages of one purpose; caches a key for each tenant."""
+    """Seals and opens the messages of one purpose."""
 
     def __init__(self, root_secret: bytes, *, purpose: str) -> None:
         self._root_secret = root_secret
         self._purpose = purpose
-        self._keys: dict[TenantId, bytes] = {}
+        self._tenant_keys: dict[TenantId, bytes] = {}  # cache of derived encryption keys
 
     def seal(self, tenant_id: TenantId, message: msgspec.Struct) -> bytes:
         data = msgspec.msgpack.encode(message)
@@ -83,10 +86,10 @@ class MessageSealer:
             raise UnreadableMessage("format") from error
 
     def _derive_key(self, tenant_id: TenantId) -> bytes:
-        if (key := self._keys.get(tenant_id)) is None:
+        if (key := self._tenant_keys.get(tenant_id)) is None:
             key = derive_key(self._root_secret, f"{self._purpose}-transport/{tenant_id}")
-            if len(self._keys) < _MAX_KEYS:
-                self._keys[tenant_id] = key
+            if len(self._tenant_keys) < _MAX_CACHED_KEYS:
+                self._tenant_keys[tenant_id] = key
         return key
 
     def _make_binding(self, tenant_id: TenantId, kind: type[msgspec.Struct]) -> bytes:
@@ -95,8 +98,8 @@ class MessageSealer:
 
 
 def extract_sealed(fields: list[bytes]) -> bytes:
-    """Return the sealed message of an entry that TAKE_SCRIPT returned, or b"" if it has none.
+    """Return the sealed message from the fields of an entry; b"" if it has none.
 
-    `fields` holds names and values in turn.
+    `fields` holds names and values in turn, as TAKE_SCRIPT returns them.
     """
     return dict(zip(fields[::2], fields[1::2], strict=True)).get(FIELD.encode(), b"")

@@ -2,15 +2,16 @@
 
 The control plane writes it to Redis after each commit that changes it, and gateways read it:
 
-    caret:snapshots            hash    tenant ID -> encoded TenantSnapshot
-    caret:snapshots:versions   hash    tenant ID -> version (decimal)
-    caret:snapshots:changes    counter incremented by every publication; gateways poll it
-    caret:snapshots:changed    channel tenant ID; wakes gateways at once
-    caret:snapshots:home-last-seen marker  the relay of this region has reached home recently
+    caret:snapshots                 hash     tenant ID -> encoded TenantSnapshot
+    caret:snapshots:versions        hash     tenant ID -> version (decimal)
+    caret:snapshots:changes         counter  incremented by every publication; gateways poll it
+    caret:snapshots:changed         channel  tenant ID; wakes gateways at once
+    caret:snapshots:home-last-seen  marker   exists if the region's relay has recently reached the
+                                             home region; only in regions without a control plane
 
 Versions only grow: an older snapshot never replaces a newer one (PUBLISH_SCRIPT). If a tenant is
-missing from the hash, gateways keep its last snapshot, because Redis may have lost its data. A
-closed tenant has a snapshot with this status.
+missing from the hash, gateways keep its last snapshot, because Redis may have lost its data. The
+snapshot of a closed tenant remains, with the status `closed`.
 """
 
 from enum import StrEnum
@@ -45,27 +46,28 @@ return 1
 class TenantStatus(StrEnum):
     ACTIVE = "active"
     SUSPENDED = "suspended"  # gateways reject the tenant's API keys with this reason
-    CLOSING = "closing"  # suspended until it is closed; members can only export and erase data
+    # The tenant is suspended until it is closed. Members can only export and erase data.
+    CLOSING = "closing"
     CLOSED = "closed"
 
 
 class TenantSnapshot(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    schema: int  # of this struct: 1
+    schema: int  # version of this struct: SCHEMA
     tenant_id: TenantId
     slug: str
     version: int  # grows with every change of the snapshot
     status: TenantStatus
-    cache_epoch: int  # raising it empties the tenant's prefix cache
+    cache_epoch: int  # part of cache namespaces; a higher one empties the tenant's prefix cache
     policy: TenantPolicy
     credentials: tuple[Credential, ...]
     spending: SpendingLimits = SpendingLimits()  # added later; the default limits nothing
-    # Added later, left out if empty: the policy overrides, and each user's overrides by index. The
-    # policy itself applies to users that are not listed.
+    # Added later, left out if empty: the policy overrides, and for each user the indexes of their
+    # overrides in `overrides`. The policy itself applies to users that are not listed.
     overrides: tuple[PolicyOverride, ...] = ()
     override_indexes: dict[UserId, tuple[int, ...]] = {}
     # Added later, left out if None: the only region whose gateways serve the tenant.
     region: str | None = None
-    # Added later, left out if empty: tier -> language, or ANY_LANGUAGE -> the pool that operators
+    # Added later, left out if empty: tier -> language (or ANY_LANGUAGE) -> the pool that operators
     # have assigned.
     pools: dict[Tier, dict[str, str]] = {}
     dedicated_pools: frozenset[str] = frozenset()  # assigned pools that no other tenant may use
@@ -73,7 +75,8 @@ class TenantSnapshot(msgspec.Struct, frozen=True, forbid_unknown_fields=True, om
     # the models of the operators' catalogue that the tenant's plan includes. The first model is the
     # default. A tier without a published model is missing.
     models: dict[Tier, dict[str, tuple[str, ...]]] = {}
-    # Added later, left out if None: the Unix milliseconds from which completions are refused.
+    # Added later, left out if None (no trial): the Unix milliseconds from which completions are
+    # refused.
     trial_ends_at_ms: int | None = None
 
 
@@ -87,7 +90,7 @@ def encode_snapshot(snapshot: TenantSnapshot) -> bytes:
 
 
 def decode_snapshot(data: bytes) -> TenantSnapshot:
-    """Decode a snapshot of this schema.
+    """Decode a snapshot whose schema is SCHEMA.
 
     Raises msgspec.DecodeError, msgspec.ValidationError.
     """

@@ -12,16 +12,16 @@ import msgspec
 from caret.contracts.policy import Mode, Tier, Trigger
 from caret.foundation.ids import KeyId, RequestId, TenantId, UserId
 
-USAGE_STREAM: Final = "caret:usage"
-USAGE_FIELD: Final = "records"
-USAGE_GROUP: Final = "ingest"
+USAGE_STREAM: Final = "caret:usage"  # Redis key
+USAGE_FIELD: Final = "records"  # of an entry
+USAGE_GROUP: Final = "ingest"  # the consumer group of the workers
 
 
 class FinishReason(StrEnum):
     """The reason why a completion ended."""
 
     STOP = "stop"  # ended by the model, or by the filter at a suitable place
-    LENGTH = "length"  # max_tokens
+    LENGTH = "length"  # the token limit was reached
     CANCELLED = "cancelled"  # cancelled by the client, or the client disconnected
     SUPERSEDED = "superseded"  # replaced by a newer request for the same path
     SHED = "shed"  # rejected before the engine for lack of capacity
@@ -37,13 +37,14 @@ class OutcomeEvent(StrEnum):
     ACCEPTED = "accepted"
     PARTIALLY_ACCEPTED = "partially_accepted"
     REJECTED = "rejected"
-    PERSISTED = "persisted"
+    PERSISTED = "persisted"  # a check of the accepted text after one of SPANS_S
 
 
 # The times after acceptance at which clients check whether the text is still there: the intervals
 # of Copilot and Cody, and half an hour.
 SPANS_S: Final = (15, 30, 120, 300, 600, 1_800)
-MAX_PARTS: Final = 32  # a suggestion accepted word by word
+# Partial acceptances that count for one suggestion: enough if it is accepted word by word.
+MAX_PARTS: Final = 32
 
 
 class CompletionRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="completion"):
@@ -57,7 +58,7 @@ class CompletionRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, 
     language: str  # "" if the client did not send it
     tier: Tier
     pool: str  # "" if the request was not routed
-    replica: str
+    replica: str  # host:port; "" if the request was not routed
     finish_reason: FinishReason
     error_code: str  # "" unless finish_reason is error
     prompt_tokens: int
@@ -65,48 +66,50 @@ class CompletionRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, 
     # engine was stopped earlier.
     cached_tokens: int | None
     generated_tokens: int
-    # Durations in milliseconds since the request was received; None: stage not reached.
-    assemble_ms: float | None
-    first_token_ms: float | None
-    engine_ms: float | None  # from the call of the engine to its first token
-    total_ms: float
+    # Milliseconds from the receipt of the request; None: not reached.
+    assemble_ms: float | None  # until the end of `assemble`
+    first_token_ms: float | None  # until the first text was sent to the client
+    engine_ms: float | None  # not from the receipt: from the call of the engine to its first token
+    total_ms: float  # until the end
     # Added later; older records have the default.
     trigger: Trigger = Trigger.AUTOMATIC
-    variant: str = ""  # of an experiment; "": none
+    variant: str = ""  # name of the experiment's variant; "": none
     filter_reason: str = ""  # why the filter truncated or withheld text; "": it did not
     num_files: int = 0  # other files in the prompt
     num_snippets: int = 0  # retrieved snippets in the prompt
+    # Milliseconds from the receipt of the request until the end of the stage; None: not reached.
     authenticated_ms: float | None = None
     admitted_ms: float | None = None
     routed_ms: float | None = None
-    num_in_flight_at_replica: int | None = None  # this gateway's requests in flight at the replica
+    # This gateway's requests in flight at the replica, without this one; None: not routed.
+    num_in_flight_at_replica: int | None = None
 
     # One of EDITORS in inference.consumers.base; "": not sent, or unknown to the gateway.
     editor: str = ""
     model: str = ""  # as its pool names it; "": the request was not routed
     num_chars: int = 0  # sent to the client
-    num_lines: int = 0  # of those characters, partial lines included
+    num_lines: int = 0  # lines with these characters, partial lines included
     is_syntax_checked: bool = False  # a parser checked the text, so `filter_reason` can be syntax
 
 
 class OutcomeRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="outcome"):
-    outcome_id: RequestId  # its own ID, so that ingestion counts it once
-    request_id: RequestId
+    outcome_id: RequestId  # ID of this record, so that ingestion counts it once
+    request_id: RequestId  # of the completion
     tenant_id: TenantId
-    user_id: UserId | None
-    occurred_at_ms: int
+    user_id: UserId | None  # None: a service key
+    occurred_at_ms: int  # Unix milliseconds, when the report was received
     event: OutcomeEvent
-    chars: int  # shown, accepted or persisted; never more than was suggested
+    chars: int  # number of characters shown, accepted or persisted; at most those suggested
     # Milliseconds since the suggestion was shown. For a persisted outcome: since it was accepted.
     after_ms: int
     # Added later.
-    lines: int = 0  # of those characters
+    lines: int = 0  # number of lines with these characters
     # For a persisted outcome: the interval of SPANS_S, and the edit distance between the accepted
     # text and the current text, as a share of the accepted text, 0 to 1. None for other events.
     span_s: int | None = None
     edited_ratio: float | None = None
     # For a shown outcome: milliseconds from sending the request to text on the screen, as the
-    # client measured it. None: nobody waited for the suggestion, or the client did not report it.
+    # client measured it. None: the user did not wait for it, or the client did not report the time.
     display_ms: int | None = None
 
 
@@ -114,7 +117,8 @@ class LateOutcomeRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True,
     """A late outcome: it reached a gateway, or a connection, that did not serve its completion.
 
     It counts as an OutcomeRecord if ingestion finds the completion, the user is the same (for a
-    service key: the key is the same), and the outcome was not reported before.
+    service key: the key is the same), and the outcome was not reported before. Fields without a
+    comment have the same meaning as those of OutcomeRecord.
     """
 
     outcome_id: RequestId
@@ -125,8 +129,8 @@ class LateOutcomeRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True,
     occurred_at_ms: int
     event: OutcomeEvent
     after_ms: int
-    chars: int | None  # None: all that was suggested
-    lines: int | None
+    chars: int | None  # None: the whole suggestion
+    lines: int | None  # None: the whole suggestion
     span_s: int | None
     edited_ratio: float | None
     display_ms: int | None = None
@@ -135,13 +139,13 @@ class LateOutcomeRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True,
 class TypingRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="typing"):
     """Characters typed by hand in one language since the client's last report."""
 
-    report_id: RequestId  # its own ID, so that ingestion counts it once
+    report_id: RequestId  # ID of this record, so that ingestion counts it once
     tenant_id: TenantId
-    user_id: UserId | None
-    occurred_at_ms: int
-    language: str
-    editor: str
-    chars: int
+    user_id: UserId | None  # None: a service key
+    occurred_at_ms: int  # Unix milliseconds, when the report was received
+    language: str  # "": unknown, or not in caret.contracts.language_ids.LANGUAGES
+    editor: str  # as in CompletionRecord
+    chars: int  # number of characters
 
 
 UsageRecord = CompletionRecord | OutcomeRecord | LateOutcomeRecord | TypingRecord

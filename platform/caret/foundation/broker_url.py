@@ -1,10 +1,13 @@
-"""Redis URLs for Celery: kombu writes `redis+socket://` where redis-py writes `unix://`."""
+"""Redis URLs for Celery. Its library kombu writes `redis+socket://` for redis-py's `unix://`."""
 
 from urllib.parse import parse_qs, urlsplit
 
 
 def broker_from_redis_url(url: str) -> str:
-    """Return the broker URL for a Redis URL; only the URL of a Unix socket changes."""
+    """Return the broker URL for a Redis URL; only the URL of a Unix socket changes.
+
+    Of its parameters, only the database (`db`) is kept.
+    """
     if not url.startswith("unix://"):
         return url
     parts = urlsplit(url)

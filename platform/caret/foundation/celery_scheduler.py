@@ -1,8 +1,8 @@
 """Celery's scheduler for a machine whose wall clock may be set back.
 
-Celery stores the wall-clock time at which each entry is due next. If the clock is set back by an
-hour because a time server was wrong, nothing is due for an hour. Without any error, no usage would
-be ingested and no snapshot published.
+Celery stores the wall-clock time at which each periodic task is due next. If the clock is set back
+by an hour because a time server was wrong, nothing is due for an hour. No usage would be ingested
+and no snapshot published in this hour, and no error would be logged.
 """
 
 from typing import Any, Final
@@ -12,19 +12,18 @@ from celery.beat import Scheduler
 
 from caret.foundation.clock import Clock, SystemClock
 
-# Ordinary clock corrections are smaller, and are ignored.
-_MIN_SET_BACK_S: Final = 1.0
+_MIN_SET_BACK_S: Final = 1.0  # ordinary clock corrections are smaller, and are ignored
 log = structlog.get_logger(__name__)
 
 
 class ClockJumpSafeScheduler(Scheduler):  # type: ignore[misc]  # celery has no types
-    """A scheduler that restarts all intervals after the wall clock was set back."""
+    """A scheduler that restarts the intervals of all tasks if the wall clock is set back."""
 
     clock: Clock = SystemClock()
     _clock_offset_s: float | None = None  # wall clock minus monotonic clock, at the last tick
 
     def tick(self, *arguments: Any, **options: Any) -> float:
-        """Run due entries and return the seconds until the next tick."""
+        """Send the tasks that are due, and return the seconds until the next tick."""
         previous_s, offset_s = self._clock_offset_s, self._wall_s() - self.clock.monotonic_s()
         self._clock_offset_s = offset_s
         if previous_s is not None and offset_s < previous_s - _MIN_SET_BACK_S:

@@ -7,10 +7,10 @@ from typing import Protocol
 
 class Clock(Protocol):
     def now_ms(self) -> int:
-        """Return Unix time in milliseconds; may jump."""
+        """Return Unix time in milliseconds; it jumps when the clock is set."""
 
     def monotonic_s(self) -> float:
-        """Return seconds that only grow, for durations and deadlines."""
+        """Return seconds since an arbitrary moment; they never decrease."""
 
 
 class SystemClock:
@@ -26,13 +26,13 @@ _MILLISECOND = timedelta(milliseconds=1)
 
 
 def to_unix_ms(moment: datetime) -> int:
-    """Return whole milliseconds, without the rounding of `timestamp()`'s float."""
+    """Return whole Unix milliseconds, without the rounding error of `timestamp()`'s float."""
     return (moment - _EPOCH) // _MILLISECOND
 
 
 def from_unix_ms(value_ms: int) -> datetime:
-    """Return the UTC datetime.
+    """Return the UTC datetime for Unix milliseconds.
 
-    Raises OverflowError beyond the year 9999.
+    Raises OverflowError outside of the years 1 to 9999.
     """
     return _EPOCH + value_ms * _MILLISECOND

@@ -1,4 +1,7 @@
-"""Settings from the environment, read at start. An invalid value raises BadSetting."""
+"""Functions that read settings from the environment at start; they raise BadSetting.
+
+In each function, `name` is the name of an environment variable.
+"""
 
 import os
 import re
@@ -6,7 +9,7 @@ from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from pathlib import Path
 from typing import Final
 
-_PATH: Final = re.compile(r"[a-z0-9][a-z0-9-]*")
+_URL_PREFIX: Final = re.compile(r"[a-z0-9][a-z0-9-]*")
 
 
 class BadSetting(Exception):
@@ -14,6 +17,7 @@ class BadSetting(Exception):
 
 
 def env_text(name: str, default: str | None = None) -> str:
+    """Return the text. Without a default, the setting is required."""
     value = os.environ.get(name, default)
     if value is None:
         raise BadSetting(f"{name} is not set and has no default.")
@@ -35,13 +39,13 @@ def env_int(name: str, default: int, *, low: int, high: int) -> int:
 
 
 def env_list(name: str, default: str = "", *, separator: str = ",") -> list[str]:
-    """Return the values between the separators, without empty ones."""
+    """Return the values between the separators, stripped, without empty ones."""
     values = os.environ.get(name, default).split(separator)
     return [item.strip() for item in values if item.strip()]
 
 
 def env_networks(name: str) -> list[IPv4Network | IPv6Network]:
-    """Parse comma-separated networks, such as 10.20.0.0/16; return [] if it is unset."""
+    """Parse comma-separated networks such as 10.20.0.0/16; return [] if the setting is unset."""
     try:
         return [ip_network(text) for text in env_list(name)]
     except ValueError as error:
@@ -49,35 +53,44 @@ def env_networks(name: str) -> list[IPv4Network | IPv6Network]:
 
 
 def env_server(name: str) -> tuple[str, int] | None:
-    """Parse a server's IP address and port, such as 10.0.0.2:53; None if it is unset or empty."""
+    """Parse an IP address and a port, such as 10.0.0.2:53; return None if unset or empty."""
     text = os.environ.get(name, "").strip()
     if not text:
         return None
     host, _, port = text.rpartition(":")
+    error = BadSetting(f"{name} is {text!r}; write an IP address and a port, such as 10.0.0.2:53.")
     try:
-        return str(ip_address(host.strip("[]"))), range(65_536)[int(port)]
-    except (ValueError, IndexError):
-        raise BadSetting(
-            f"{name} is {text!r}; write an IP address and a port, such as 10.0.0.2:53."
-        ) from None
+        address, port_number = str(ip_address(host.strip("[]"))), int(port)
+    except ValueError:
+        raise error from None
+    if not 1 <= port_number <= 65_535:
+        raise error
+    return address, port_number
 
 
 def env_path(name: str) -> str | None:
-    """Return a URL path prefix such as `operators/`; None if it is unset or empty."""
+    """Return the prefix of URL paths, such as `operators/`; None if the setting is unset or empty.
+
+    The value may begin or end with slashes.
+    """
     value = os.environ.get(name, "").strip("/")
-    if value and _PATH.fullmatch(value) is None:
+    if value and _URL_PREFIX.fullmatch(value) is None:
         raise BadSetting(f"{name} is {value!r}; write lower-case letters, digits and hyphens.")
     return f"{value}/" if value else None
 
 
 def env_optional_secret(name: str, *, default_file: Path) -> str | None:
-    """Return the same as `env_secret`; None if it is unset and the default file is missing."""
+    """Return the secret as `env_secret` does; None if it is unset and has no default file."""
     is_set = os.environ.get(name) or os.environ.get(f"{name}_FILE")
     return env_secret(name, default_file=default_file) if is_set or default_file.exists() else None
 
 
 def env_secret(name: str, *, default_file: Path | None = None) -> str:
-    """Return the secret from `name`, from the file in `name`_FILE, or from `default_file`."""
+    """Return a secret: the value of `name`, or else the content of a file.
+
+    The variable `name`_FILE contains the path of the file. If it is unset, the file is
+    `default_file`.
+    """
     if value := os.environ.get(name):
         return value
     file = os.environ.get(f"{name}_FILE") or default_file

@@ -1,14 +1,17 @@
 """Garbage collection at moments when it delays no request.
 
-CPython's collector scans all objects whenever a quarter of them is new. With 10,000 open sockets
-that blocks the event loop for most of a second. So the collector is disabled, the objects of
-start-up are frozen, and a task collects instead:
+CPython's collector scans all objects whenever the new ones exceed a quarter of the old ones. With
+10,000 open sockets, such a scan blocks the event loop for most of a second. So the interpreter's
+collector is disabled, and the objects of the start are frozen, that is, excluded from collections.
+A task checks every TICK_S which collection is due:
 
-    young    objects since the last collection, in each tick that has enough of them
-    middle   survivors of ten young collections, or of fewer if these took MAX_YOUNG_COST_S. A
-             middle collection takes about as long as these together, so the limit keeps it short
-    full     all objects. It takes longer the more objects live. So it waits until memory has grown
-             by MIN_GROWN_BLOCKS, and for a quiet moment. After MAX_GROWN_BLOCKS, it runs at once
+    young    collects the objects since the last collection, if they are at least MIN_YOUNG
+    middle   also collects the objects that survived young collections. It replaces each tenth young
+             collection, or an earlier one if the young collections before it took MAX_YOUNG_COST_S.
+             It takes about as long as all of these, so the limit keeps it short
+    full     collects all objects that are not frozen. Its duration grows with their number. So it
+             waits until memory has grown by MIN_GROWN_BLOCKS, and for a quiet moment. If memory has
+             grown by MAX_GROWN_BLOCKS, it runs at once
 
 Reference counting still frees most objects. The collector only frees reference cycles.
 """
@@ -27,16 +30,16 @@ import structlog
 from caret.foundation.clock import Clock
 
 TICK_S: Final = 0.1
-MIN_YOUNG: Final = 700  # the interpreter's own threshold
-YOUNG_PER_MIDDLE: Final = 10
-MAX_YOUNG_COST_S: Final = 0.012  # total of the young collections since the last older one
+MIN_YOUNG: Final = 700  # objects; the interpreter's own threshold
+YOUNG_PER_MIDDLE: Final = 10  # each tenth of these collections is a middle one
+MAX_YOUNG_COST_S: Final = 0.012  # total time of the young collections since the last middle one
 # In blocks of the interpreter's allocator, about 80 bytes each. 10,000 connections need less than
 # half of MAX_GROWN_BLOCKS.
 MIN_GROWN_BLOCKS: Final = 500_000  # 40 MB
 MAX_GROWN_BLOCKS: Final = 8_000_000  # 640 MB
-QUIET_S: Final = 1.0  # time without requests before a full collection, at least
+QUIET_S: Final = 1.0  # minimum time without requests before a full collection
 COUNT_EVERY_S: Final = 5.0  # counting a million blocks takes 0.5 ms
-# The required quiet time is proportional to the duration of the last full collection.
+# Required quiet time, in proportion to the duration of the last full collection.
 _QUIET_PER_COST: Final = 10.0
 log = structlog.get_logger(__name__)
 
@@ -64,12 +67,16 @@ class CollectionSchedule:
 
     def __init__(self, *, num_blocks: int) -> None:
         self._min_blocks = num_blocks  # the minimum since the last full collection
-        self._num_young_collections = 0  # since the last collection of an older generation
+        self._num_young_collections = 0  # since the last middle collection
         self._young_cost_s = 0.0  # total time of these collections
-        self._quiet_since_s: float | None = None
+        self._quiet_since_s: float | None = None  # monotonic; None: not quiet
         self._required_quiet_s = QUIET_S
 
     def find_due(self, state: GcState) -> Generation | None:
+        """Return the generation that the caller must collect now; None if none is due.
+
+        The result counts as collected.
+        """
         self._min_blocks = min(self._min_blocks, state.num_blocks)
         if self._is_full_due(state):
             return Generation.FULL
@@ -107,7 +114,7 @@ class GcScheduler:
         self._clock = clock
         self._is_quiet = is_quiet
         self._num_blocks = sys.getallocatedblocks()
-        self._next_count_at_s = clock.monotonic_s() + COUNT_EVERY_S
+        self._next_count_at_s = clock.monotonic_s() + COUNT_EVERY_S  # of the blocks
         self._schedule = CollectionSchedule(num_blocks=self._num_blocks)
 
     async def run(self) -> None:
@@ -151,9 +158,9 @@ class GcScheduler:
 
 @contextmanager
 def disabled_gc() -> Iterator[None]:
-    """Disable the interpreter's collector and freeze all present objects until the block ends.
+    """Disable the interpreter's collector and freeze all existing objects until the block ends.
 
-    Run a `GcScheduler` meanwhile: without one, reference cycles are never freed.
+    Run a `GcScheduler` during the block. Without it, reference cycles are not freed.
     """
     gc.collect()
     gc.freeze()

@@ -1,4 +1,4 @@
-"""The directory of the local installation, CARET_HOME."""
+"""The folder of the local installation, CARET_HOME."""
 
 import os
 from pathlib import Path
@@ -8,5 +8,5 @@ REPOSITORY: Final = Path(__file__).resolve().parents[3]
 
 
 def find_home_folder() -> Path:
-    """Return CARET_HOME, or `.caret` in the repository if it is unset or empty."""
+    """Return CARET_HOME, or `.caret` in the repository if CARET_HOME is unset or empty."""
     return Path(os.environ.get("CARET_HOME") or REPOSITORY / ".caret").absolute()

@@ -1,10 +1,10 @@
-"""Structured logs: one JSON line per event, with a dotted name and fields.
+"""Structured logs: one JSON line per event, with fields. Caret's own events have a dotted name.
 
-Logs never contain customers' code or keys. Of an exception, only the type and the location are
+Logs never contain customers' code or secrets. Only the type and the location of an exception are
 logged. Its message may quote content (Postgres quotes the rejected row), and so may the local
-variables of a traceback. Several libraries print frames and bodies at DEBUG, so their loggers are
-limited to WARNING. URLs are logged without secrets: the path of an invitation link
-contains a token.
+variables of a traceback. Several libraries log the data of network connections at DEBUG, so their
+loggers are limited to WARNING. Django's messages about rejected requests contain the path, and the
+path of an invitation link contains a token. So these messages are replaced.
 """
 
 import logging
@@ -18,7 +18,10 @@ _NOISY_LIBRARIES = ("websockets", "aiohttp", "asyncio", "urllib3", "httpx")
 
 
 def configure_logging(process: str) -> None:
-    """Send the logs of this process and its libraries to standard error as JSON lines."""
+    """Send the logs of this process and its libraries to standard error as JSON lines.
+
+    `process` is the name of the process in each line.
+    """
     shared_processors: list[structlog.types.Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,
@@ -55,9 +58,12 @@ def describe(error: BaseException) -> dict[str, str]:
 
 
 def _replace_message(record: logging.LogRecord) -> bool:
-    """Replace the message of a library's exception or request, which may quote content."""
+    """Replace Celery's messages about failed tasks and Django's messages about responses.
+
+    They may quote content. Return True, so that the handler keeps the record.
+    """
     if record.name.startswith("celery.") and record.exc_info:
-        # Celery's messages quote the error; `data` contains the values for formatting them.
+        # `data` contains the values for formatting Celery's message.
         task = getattr(record, "data", {}).get("name", "unknown")
         record.msg, record.args = "task.failed: %s", (task,)
     elif record.name.startswith("django.") and (status := getattr(record, "status_code", None)):

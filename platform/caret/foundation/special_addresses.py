@@ -1,4 +1,4 @@
-"""Networks without public hosts: IANA's registries of special addresses, and clouds' metadata.
+"""Networks without public hosts: IANA's special addresses, and the metadata services of clouds.
 
 https://www.iana.org/assignments/iana-ipv4-special-registry
 https://www.iana.org/assignments/iana-ipv6-special-registry
@@ -18,12 +18,12 @@ Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 _IPV4: Final = {
     "0.0.0.0/8": "this network",
     "10.0.0.0/8": "private use",
-    "100.64.0.0/10": "shared by carriers; Alibaba Cloud's metadata",
+    "100.64.0.0/10": "shared by carriers; Alibaba Cloud's metadata service",
     "127.0.0.0/8": "loopback",
-    "169.254.0.0/16": "link-local; the metadata of most clouds",
+    "169.254.0.0/16": "link-local; the metadata services of most clouds",
     "172.16.0.0/12": "private use",
     # Includes DS-Lite, 192.0.0.8, PCP and TURN anycast, NAT64 discovery, and Oracle Cloud's
-    # metadata at 192.0.0.192.
+    # metadata service at 192.0.0.192.
     "192.0.0.0/24": "IETF protocol assignments",
     "192.0.2.0/24": "documentation",
     "192.31.196.0/24": "AS112",
@@ -54,12 +54,12 @@ _IPV6: Final = {
     "2620:4f:8000::/48": "AS112, direct delegation",
     "3fff::/20": "documentation",
     "5f00::/16": "segment routing",
-    "fc00::/7": "unique local; AWS's and Google Cloud's metadata",
+    "fc00::/7": "unique local; metadata services of AWS and Google Cloud",
     "fe80::/10": "link-local",
     "fec0::/10": "site-local, deprecated by RFC 3879",
     "ff00::/8": "multicast, which has a registry of its own",
 }
-# Public addresses that are served by the host or network of a virtual machine.
+# Public addresses at which a cloud serves a virtual machine from its host or network.
 _CLOUDS: Final = {
     "168.63.129.16/32": "Azure: DNS, health probes, and the agent's secrets",
 }

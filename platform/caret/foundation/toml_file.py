@@ -12,9 +12,9 @@ T = TypeVar("T")
 
 
 def read_toml(path: Path, kind: type[T], *, setting: str) -> T:
-    """Read a TOML file.
+    """Read a TOML file; `kind` is the struct that it must match, and `setting` names the file.
 
-    Raises BadSetting with the setting that named the file, the file, and the invalid entry.
+    Raises BadSetting, whose message contains the setting, the file and the invalid entry.
     """
     try:
         return msgspec.convert(tomllib.loads(path.read_text()), kind)

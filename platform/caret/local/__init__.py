@@ -1,5 +1,5 @@
 """The local installation: Postgres, Valkey, an engine and Caret under one supervisor.
 
-It serves development, demonstrations and tests: `manage.py up`. In production, settings name
-separate Postgres, Redis and engine servers, and this package is not used.
+`manage.py up` runs it for development, demonstrations and tests. In production, settings name
+separate Postgres, Redis and engine servers, and this package starts none of them.
 """

@@ -21,6 +21,7 @@ _WORKER_NAME = "caret@localhost"
 
 
 def manage(*arguments: str) -> tuple[str, ...]:
+    """Return the command line of a `manage.py` command."""
     return (sys.executable, str(REPOSITORY / "manage.py"), *arguments)
 
 
@@ -34,7 +35,7 @@ def build_web_service(
 ) -> CommandService:
     """Return the service for `manage.py gateway` or `manage.py console`.
 
-    `host` is the address of its health checks.
+    `name` is "Gateway" or "Console". Health checks connect to `host` and `port`.
     """
     spec = ChildSpec(
         name=name,
@@ -59,13 +60,13 @@ def build_worker_service(
         command=_celery_command(
             *("worker", "--hostname", _WORKER_NAME, "--concurrency", str(concurrency)),
             *("--loglevel", "INFO"),
-            # These features are for several workers; with one, they only cause traffic.
+            # These features are for several workers. With one worker, they only cause traffic.
             *("--without-gossip", "--without-mingle", "--without-heartbeat"),
         ),
         log_file=paths.logs / "worker.log",
         environment=environment,
         folder=REPOSITORY,
-        # A warm shutdown finishes the running task. Tasks are idempotent, so a kill only delays
+        # At SIGTERM, Celery finishes the running tasks. Tasks are idempotent, so a kill only delays
         # them.
         stop_grace_s=10.0,
     )
@@ -83,7 +84,7 @@ def build_beat_service(*, paths: EmbeddedPaths, environment: Mapping[str, str]) 
     pid_file = paths.home / "beat.pid"
 
     def make_spec() -> ChildSpec:
-        # After a SIGKILL the file remains, and its PID may belong to another process by now.
+        # If Beat was killed, the file remains, and its PID may belong to another process by now.
         pid_file.unlink(missing_ok=True)
         return ChildSpec(
             name="Beat",
@@ -96,7 +97,7 @@ def build_beat_service(*, paths: EmbeddedPaths, environment: Mapping[str, str]) 
             folder=REPOSITORY,
         )
 
-    # Beat has no health check; it writes its PID after it has read its schedule.
+    # Beat has no health check. It writes its PID file after it has read its schedule.
     return CommandService(
         make_spec=make_spec,
         ready_check=pid_file.exists,
@@ -115,7 +116,8 @@ def run_to_end(
 ) -> str:
     """Run a command to its end and return its standard output.
 
-    Its standard error goes to `log_file`. Raises ServiceFailed.
+    Its standard error goes to `log_file`. `on_wait` is called often while the command runs. Raises
+    ServiceFailed if the command fails or takes too long; the message contains `name`.
     """
     rotate_at_start(log_file)
     with log_file.open("ab") as log:

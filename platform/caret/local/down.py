@@ -1,4 +1,4 @@
-"""`manage.py down`: stops what `manage.py up` runs in this CARET_HOME, however it was started."""
+"""`manage.py down`: stops the installation that `manage.py up` has started in this CARET_HOME."""
 
 import os
 import signal
@@ -11,7 +11,7 @@ from caret.local.paths import EmbeddedPaths, home_from_environment
 from caret.local.processes.pid_lock import read_supervisor_pid
 from caret.local.processes.process_tag import home_digest, terminate_tagged
 
-# Longer than all services together take to stop. Postgres takes longest: up to 20 s.
+# Longer than all services together take to stop. Postgres takes longest, up to 20 s.
 _TIMEOUT_S = 60.0
 _LEFTOVER_GRACE_S = 5.0
 _POLL_S = 0.05
@@ -49,7 +49,7 @@ def _stop_supervisor(pid: int, paths: EmbeddedPaths) -> None:
 
 
 def _is_running(pid: int) -> bool:
-    """Return whether the process still runs. It ends a moment after it releases its lock."""
+    """Return whether the process still runs. It ends a moment after it has released its lock."""
     try:
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except (FileNotFoundError, ProcessLookupError):
@@ -58,7 +58,7 @@ def _is_running(pid: int) -> bool:
 
 
 def _terminate_leftovers(paths: EmbeddedPaths) -> str:
-    """Terminate processes that are left after a SIGKILL of the supervisor and its watchdog.
+    """Terminate the processes that remain if the supervisor and its watchdog were killed.
 
     Return a sentence for the terminal.
     """

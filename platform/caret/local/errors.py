@@ -1,6 +1,6 @@
 """Errors of `manage.py up`, and their exit codes.
 
-* StartupError: one clear sentence for the terminal
+* StartupError: a message for the terminal; exit code 7 unless a subclass has its own
   + PortInUse        3
   + NoDiskSpace      4
   + MissingFeature   5  (the machine or the installation lacks something, such as a GPU)

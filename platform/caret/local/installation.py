@@ -27,9 +27,9 @@ _LEFTOVER_GRACE_S = 5.0
 
 
 class Installation:
-    """A local installation; requires the lock of its CARET_HOME.
+    """A local installation. The caller must hold the lock of its CARET_HOME.
 
-    Leaving the `with` block stops all services. No process that it started remains.
+    Leaving the `with` block stops all services. No process of the installation remains.
     """
 
     def __init__(self, settings: UpSettings, *, progress: StartProgress) -> None:
@@ -74,7 +74,7 @@ class Installation:
 
         Raises ServiceFailed.
         """
-        for service in self._services.kv_tier:  # the engines connect to it when they start
+        for service in self._services.kv_tier:  # engines connect to the KV tier when they start
             self._start(service, is_foundation=True)
         for service in self._services.engines:
             self._supervisor.launch(service)
@@ -85,9 +85,9 @@ class Installation:
             self._supervisor.launch(service)
         self._make_tenants()
         for service in self._services.programs:
-            self._await(service)
+            self._await_ready(service)
         for service in self._services.engines:
-            self._await(service)
+            self._await_ready(service)
         self._write_up_file()
 
     def supervise(self) -> None:
@@ -141,7 +141,7 @@ class Installation:
             self._supervisor.launch(service, is_foundation=is_foundation)
             self._supervisor.await_ready(service, on_wait=tick)
 
-    def _await(self, service: Service) -> None:
+    def _await_ready(self, service: Service) -> None:
         with self.progress.show_step(service.name, describe_step(service.name)) as tick:
             self._supervisor.await_ready(service, on_wait=tick)
 
@@ -194,8 +194,8 @@ class Installation:
         ]
 
 
-# Without system checks, which would import every URL of the console and the API. The console runs
-# them at its start.
+# Without Django's system checks, which would import the views of all URLs. The console runs the
+# checks at its start.
 _MIGRATE = ("--database", "owner", "--no-input", "--skip-checks")
 _DESCRIPTIONS = {
     "KV store": "a Valkey server for the KV tier",
@@ -221,7 +221,7 @@ def describe_step(title: str) -> str:
 
 
 def list_step_titles(settings: UpSettings) -> tuple[str, ...]:
-    """Return the titles of the steps in the order of the terminal."""
+    """Return the titles of the steps in the order in which the terminal shows them."""
     kv_tier = () if settings.kv_tier is None else ("KV store", "LMCache")
     retrieval = () if settings.embeddings is None else ("Embeddings",)
     engines = () if settings.own_pools else tuple(engine.name for engine in settings.engines)
@@ -243,7 +243,7 @@ _STEPS = (
 def ensure_demonstration(
     paths: EmbeddedPaths, *, environment: Mapping[str, str], on_wait: Callable[[], None]
 ) -> dict[str, Any]:
-    """Return the demonstration's tenants and operator; the same ones at each start.
+    """Create the demonstration's tenants and operator if they are missing, and return them.
 
     Raises ServiceFailed.
     """

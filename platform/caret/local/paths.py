@@ -58,7 +58,10 @@ class EmbeddedPaths:
 
     @property
     def sockets(self) -> Path:
-        """Directory of the Unix sockets, in TMPDIR because their paths are limited to 107 bytes."""
+        """Directory of the Unix sockets.
+
+        It is in TMPDIR, because the path of a Unix socket has at most 107 bytes.
+        """
         digest = hashlib.sha256(str(self.home.resolve()).encode()).hexdigest()[:12]
         return Path(tempfile.gettempdir()) / f"caret-{os.getuid()}-{digest}"
 

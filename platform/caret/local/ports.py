@@ -17,7 +17,7 @@ class Port:
     number: int
     setting: str  # the environment variable that changes the port
     purpose: str
-    host: str = LOOPBACK  # the address to listen on; "" and the zero addresses: all
+    host: str = LOOPBACK  # address to listen on; "", "0.0.0.0" and "::" mean all addresses
 
     @property
     def reachable_host(self) -> str:
@@ -70,10 +70,10 @@ def ports_from_environment() -> Ports:
 
 
 def require_free(*ports: Port) -> None:
-    """Check that all ports are free, before anything has started.
+    """Check that all ports are free. Call this before any service starts.
 
-    Raises PortInUse for the first port in use. Raises BadSetting for a host that is not this
-    machine's.
+    Raises PortInUse for the first port in use. Raises BadSetting for a host that is not an address
+    of this machine.
     """
     for port in ports:
         if not _is_free_for(port):
@@ -86,7 +86,7 @@ def require_free(*ports: Port) -> None:
 def is_free(number: int, host: str = LOOPBACK) -> bool:
     """Return whether a server can listen on the port.
 
-    Raises OSError for a host that is not this machine's.
+    Raises OSError for a host that is not an address of this machine.
     """
     family, _, _, _, address = socket.getaddrinfo(
         host or None, number, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE

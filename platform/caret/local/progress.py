@@ -15,8 +15,7 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-# How often the reader of a pipe sees that a long step is still running.
-_REMINDER_S = 10.0
+_REMINDER_S = 10.0  # a log or pipe gets a line this often while a step is running
 _TITLE_WIDTH = 12
 _DESCRIPTION_WIDTH = 50
 
@@ -30,12 +29,13 @@ class StartProgress(Protocol):
 
 
 class StepList:
-    """The titles in order, to name the next step."""
+    """The titles of all steps in order, to name the next step."""
 
     def __init__(self, titles: Sequence[str]) -> None:
         self._titles = list(titles)
 
     def next_after(self, title: str) -> str:
+        """Return the title of the next step; "done" after the last or an unknown step."""
         later_titles = (
             self._titles[self._titles.index(title) + 1 :] if title in self._titles else []
         )
@@ -43,6 +43,8 @@ class StepList:
 
 
 class PlainProgress:
+    """Lines for a log or a pipe."""
+
     def __init__(
         self,
         plan: StepList,
@@ -73,7 +75,11 @@ class PlainProgress:
 
 
 class TerminalProgress:
-    """Redraws only when ticked: without a second thread, the supervisor can fork safely."""
+    """A live line for a terminal.
+
+    It is redrawn only by the function that `show_step` yields. A thread that redraws it would make
+    forks of the supervisor unsafe.
+    """
 
     def __init__(self, plan: StepList, *, console: Console) -> None:
         self._plan = plan

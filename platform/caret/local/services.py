@@ -23,11 +23,11 @@ OPERATOR_PATH: Final = "CARET_OPERATOR_ADMIN_PATH"
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    postgres: Service | None  # None: a setting names another server
-    valkey: Service | None  # None: a setting names another server
-    kv_tier: tuple[Service, ...]  # in the order of their start; empty: there is none
+    postgres: Service | None  # None: a setting names the user's own server
+    valkey: Service | None  # None: a setting names the user's own server
+    kv_tier: tuple[Service, ...]  # in the order of their start; empty: there is no KV tier
     completion_engines: tuple[Service, ...]  # in the order of the settings; may be empty
-    embeddings: Service | None  # None: a setting names another server, or retrieval is disabled
+    embeddings: Service | None  # None: the user's own embedding engine, or retrieval is off
     gateway: Service
     console: Service
     worker: Service
@@ -48,6 +48,7 @@ class Services:
 
 
 def make_services(settings: UpSettings, *, tag: str) -> Services:
+    """Return the services, without starting them, and write the pools file."""
     paths = settings.paths
     environment = environment_of_children(settings, tag=tag)
     tag_variables = tag_environment(tag)
@@ -79,6 +80,11 @@ def make_services(settings: UpSettings, *, tag: str) -> Services:
 
 
 def environment_of_children(settings: UpSettings, *, tag: str) -> dict[str, str]:
+    """Return the environment of Caret's processes.
+
+    Defaults come first. The supervisor's own environment overrides them, and the paths and ports of
+    the installation override both.
+    """
     targets = {} if settings.own_pools else first_token_targets(settings.engines[0])
     return (
         targets
@@ -99,7 +105,7 @@ def environment_of_children(settings: UpSettings, *, tag: str) -> dict[str, str]
 
 
 def _origins_of(console: Port) -> list[str]:
-    """Return the console's origins in local browsers: its playground calls the gateway."""
+    """Return the console's origins in local browsers, because its playground calls the gateway."""
     names = (
         console.url,
         f"http://{LOOPBACK}:{console.number}",
@@ -109,7 +115,7 @@ def _origins_of(console: Port) -> list[str]:
 
 
 def _make_engines(settings: UpSettings, *, environment: Mapping[str, str]) -> tuple[Service, ...]:
-    """Return the engines, and write the pools file for the gateway."""
+    """Return the engines and write the pools file, unless CARET_POOLS_FILE names another file."""
     if settings.own_pools is not None:
         return ()
     model = settings.engines[0].model

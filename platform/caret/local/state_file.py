@@ -1,4 +1,7 @@
-"""`up.json`: the running installation, for clients and tests. Mode 0600: it contains passwords."""
+"""`up.json`: the URLs and credentials of the running installation, for clients and tests.
+
+The file has mode 0600, because it contains passwords.
+"""
 
 import json
 import os
@@ -52,7 +55,10 @@ def write_up_file(file: Path, entry: RunningInstallation) -> None:
 
 
 def read_up_file(file: Path) -> RunningInstallation | None:
-    """Read the file; return None if it is missing. It remains if the supervisor was killed."""
+    """Read the file; return None if it is missing.
+
+    The file remains if the supervisor was killed.
+    """
     try:
         entry: RunningInstallation = json.loads(file.read_text())
     except FileNotFoundError:

@@ -50,8 +50,8 @@ def main(arguments: list[str]) -> int:
     """
     options = _parse_options(arguments)
     paths = home_from_environment()
-    # Check this first: a running installation uses memory that `settings_from_environment` would
-    # find missing.
+    # This check comes first. `settings_from_environment` requires free memory, which a running
+    # installation uses.
     if read_supervisor_pid(paths) is not None:
         return _report_running(paths)
     settings = settings_from_environment()
@@ -164,7 +164,7 @@ def find_cursor(text: str, *, before_cursor: str) -> tuple[int, int]:
 
 
 def stream_smoke_test(*, environment: Mapping[str, str], print_line: Callable[[str], None]) -> None:
-    """Print a completion. A failure is printed and never raised: the installation keeps running."""
+    """Request and print a completion. Print a failure, too: the installation keeps running."""
     line, column = find_cursor(EXAMPLE.read_text(), before_cursor=BEFORE_CURSOR)
     name = str(EXAMPLE.relative_to(REPOSITORY))
     print_line(f"  A completion of {name}, line {line}, column {column}:")
@@ -210,7 +210,11 @@ def _run_detached() -> int:
 
 
 def _detach_from_terminal(paths: EmbeddedPaths, *, ready_descriptor: int) -> None:
-    """Redirect output to the supervisor's log, then report readiness to the waiting process."""
+    """Redirect input and output away from the terminal, then report readiness.
+
+    Output goes to the supervisor's log. The process that started the supervisor waits for the
+    report.
+    """
     log_file = paths.logs / "supervisor.log"
     rotate_at_start(log_file)
     sys.stdout.flush()

@@ -31,7 +31,8 @@ class UpSettings:
     ports: Ports
     machine: Machine
     engine_plan: EnginePlan
-    # The first serves the fast tier, the last the quality tier; in a mixed plan, all serve both.
+    # The first engine serves the fast tier, and the last one the quality tier; one engine serves
+    # both. In a mixed plan, all engines serve both tiers. Not started if `own_pools` is set.
     engines: tuple[EngineSettings, ...]
     # True: the user has named their own server in a setting, so `up` does not start one.
     has_own_postgres: bool
@@ -40,7 +41,7 @@ class UpSettings:
     embeddings: EmbeddingsSettings | None  # None: no retrieval, or the user's own embedding engine
     kv_tier: KvTierSettings | None  # None: an engine's cached prompts are lost when it ends
     has_retrieval: bool
-    has_reload: bool  # `make dev`: processes restart when their code changes
+    has_reload: bool  # for `make dev`: processes restart when their code changes
 
     @property
     def pools_file(self) -> Path:
@@ -48,7 +49,7 @@ class UpSettings:
 
     @property
     def replicas(self) -> Replicas:
-        """The replicas of the pools that `up` writes, by tier."""
+        """The replicas in the pools file that `up` writes: by tier, or a list for both tiers."""
         if self.engine_plan.is_mixed:
             return [engine.entry for engine in self.engines]
         fast, quality = self.engines[0], self.engines[-1]

@@ -1,6 +1,7 @@
 """`manage.py relay`: the process for a region without a control plane.
 
-A region needs one relay. A second one would repeat the same work, which is harmless.
+The relay copies snapshots from the home region and forwards usage records to it. A region needs one
+relay. A second one would repeat the same work, which is harmless.
 """
 
 import asyncio
@@ -21,10 +22,12 @@ from caret.foundation.log_config import configure_logging
 from caret.relay.snapshot_replication import SnapshotReplicator
 
 BATCH_ENTRIES: Final = 50
-Entry = tuple[bytes, dict[bytes, bytes]]
+Entry = tuple[bytes, dict[bytes, bytes]]  # of a Redis stream: its ID and its fields
 
 
 class UsageForwarder:
+    """Moves usage records from the region's stream to the stream of the home region."""
+
     def __init__(self, home_redis: Redis, local_redis: Redis) -> None:
         self._home_redis = home_redis
         self._local_redis = local_redis
@@ -32,7 +35,7 @@ class UsageForwarder:
     async def forward(self) -> int:
         """Forward a batch of entries and return their number.
 
-        After an error, the entries stay in the region. Raises RedisError, OSError.
+        After an error, the entries stay in the region's stream. Raises RedisError, OSError.
         """
         entries = cast(
             "list[Entry]",
@@ -44,14 +47,15 @@ class UsageForwarder:
             for _, fields in entries:
                 _ = pipeline.xadd(USAGE_STREAM, cast(Any, fields))
             await pipeline.execute()
-        # If the task is cancelled here, the entries are sent again, but ingestion counts them once.
+        # If the task is cancelled here, the entries are forwarded again. Ingestion counts each
+        # record once.
         await self._local_redis.xdel(USAGE_STREAM, *(identifier for identifier, _ in entries))
         return len(entries)
 
 
 POLL_S: Final = 0.25  # delays revocations in this region, in addition to the network
-_MAX_RETRY_S: Final = 5.0
-# A broken connection never responds. Longer than any network latency.
+_MAX_RETRY_S: Final = 5.0  # longest pause after an error
+# For a connection that no longer responds. It is longer than any network latency.
 _TIMEOUT_S: Final = 5.0
 log = structlog.get_logger(__name__)
 
@@ -72,7 +76,8 @@ def main() -> int:
 
 
 async def _run_relay(home_url: str, local_url: str, *, region: str, max_disconnect_s: int) -> None:
-    # Two connections to home: a large snapshot, or one that hangs, must not delay usage.
+    # Two connections to the home region: a large snapshot, or a connection that hangs, must not
+    # delay usage records.
     async with (
         _make_redis(home_url) as snapshot_connection,
         _make_redis(home_url) as usage_connection,
@@ -93,9 +98,9 @@ async def _run_relay(home_url: str, local_url: str, *, region: str, max_disconne
 
 
 async def _repeat_step(name: str, step: Callable[[], Awaitable[int | None]]) -> None:
-    """Repeat a step of one task. After a connection error, retry it with a growing pause.
+    """Repeat `step`, which returns the number of entries that it processed, or None.
 
-    A connection error of one task does not affect the other.
+    After a connection error, retry the step with a growing pause. The other task is not affected.
     """
     pause_s = POLL_S
     while True:

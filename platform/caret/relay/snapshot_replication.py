@@ -3,13 +3,13 @@
 Rules:
 
 1. The snapshot of a tenant that is pinned to another region is not copied. If this region already
-   has an older one, it is updated, so that the gateways here learn to reject the tenant.
-2. An older snapshot never replaces a newer one, even with other writers (PUBLISH_SCRIPT).
-3. The key HOME_HEARD marks that home was reached. It expires after the longest allowed disconnect.
-   Without it, gateways reject all requests, because they may have missed a revocation.
+   has a snapshot of the tenant, it is updated, so that the gateways here reject the tenant.
+2. An older snapshot never replaces a newer one, even if a second relay runs (PUBLISH_SCRIPT).
+3. The Redis key HOME_HEARD exists if the home region was reached recently. It expires after the
+   longest allowed disconnect. Soon afterwards, the gateways reject all requests, because they may
+   have missed a revocation.
 """
 
-from collections.abc import Mapping
 from typing import Any, Final, cast
 
 import msgspec
@@ -26,8 +26,7 @@ from caret.contracts.snapshot import (
     decode_snapshot,
 )
 
-_MAX_BATCH_SNAPSHOTS: Final = 50  # in one call: a snapshot may have megabytes
-Versions = Mapping[bytes, int]
+_MAX_BATCH_SNAPSHOTS: Final = 50  # in one call of Redis: a snapshot may have megabytes
 log = structlog.get_logger(__name__)
 
 
@@ -39,19 +38,21 @@ class SnapshotReplicator:
         self._local_redis = local_redis
         self._region = region
         self._max_disconnect_s = max_disconnect_s
-        self._last_counter: bytes | None = None  # home's counter of changes at the last copy
-        # Versions of the snapshots that were read, but are pinned to other regions; by tenant.
+        # Value of CHANGES in the home region at the last copy; None: nothing was copied yet.
+        self._last_counter: bytes | None = None
+        # By tenant ID: version of a snapshot that was not copied, because it is pinned to another
+        # region.
         self._foreign_versions: dict[bytes, int] = {}
 
     async def sync(self) -> None:
-        """Copy the snapshots that home has in a newer version.
+        """Copy the snapshots that the home region has in a newer version.
 
         Raises RedisError or OSError if either Redis is unreachable.
         """
         counter = cast("bytes | None", await self._home_redis.get(CHANGES))
         is_marked = await self._local_redis.exists(HOME_HEARD)
         if counter is None:
-            return  # home's Redis has lost its data: keep the snapshots until HOME_HEARD expires
+            return  # the home region's Redis has lost its data: keep the snapshots
         if counter != self._last_counter or not is_marked:
             if not is_marked:
                 self._foreign_versions.clear()
@@ -77,7 +78,7 @@ class SnapshotReplicator:
         try:
             snapshot = decode_snapshot(data)
         except msgspec.MsgspecError as error:
-            # The schema is newer, so the region of the snapshot cannot be read.
+            # The schema is newer, so it is not known to which region the tenant is pinned.
             log.error("relay.unreadable", tenant_id=tenant.decode(), error=type(error).__name__)
             return
         if snapshot.region not in (None, self._region) and not is_present:
@@ -90,5 +91,6 @@ class SnapshotReplicator:
 
 
 async def _read_versions(redis: Redis) -> dict[bytes, int]:
+    """Return the versions of the snapshots by tenant ID."""
     entries = cast("dict[bytes, bytes]", await cast(Any, redis.hgetall(VERSIONS)))
     return {tenant: int(version) for tenant, version in entries.items() if version.isdigit()}

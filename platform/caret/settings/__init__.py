@@ -1,8 +1,8 @@
 """Django's settings, read once from the environment; the data plane has its own frozen config.
 
-The defaults fit the local installation in CARET_HOME that `manage.py up` creates. In production
-every external service is configured: DATABASE_URL, CARET_OWNER_DATABASE_URL, REDIS_URL,
-CARET_ROOT_SECRET (or CARET_ROOT_SECRET_FILE), CARET_ALLOWED_HOSTS.
+The defaults fit the local installation in CARET_HOME that `manage.py up` creates. In production,
+these settings are required: DATABASE_URL, CARET_OWNER_DATABASE_URL (for migrations), REDIS_URL,
+CARET_ROOT_SECRET (or CARET_ROOT_SECRET_FILE) and CARET_ALLOWED_HOSTS.
 """
 
 from pathlib import Path
@@ -35,10 +35,10 @@ DEBUG = env_bool("CARET_DEBUG", False)
 # Set by `make dev`: changed templates and static files are reloaded.
 RELOAD = env_bool("CARET_RELOAD", False)
 ROOT_SECRET = parse_root_secret(env_secret("CARET_ROOT_SECRET", default_file=EMBEDDED.root_secret))
-# Root keys wrap tenant keys; tenants.security.encryption.root_keys defines the formats.
+# Root keys encrypt tenant keys; tenants.security.encryption.root_keys defines the formats.
 ROOT_KEYS = env_list("CARET_ROOT_KEYS", "root-secret")
 SECRET_KEY = derive_key(ROOT_SECRET, "django/1").hex()
-# Increment it to sign with a new key. Keys of lower versions still verify old signatures.
+# A higher version signs with a new key. The keys of lower versions still verify old signatures.
 SIGNING_KEY_VERSION = env_int("CARET_SIGNING_KEY_VERSION", 1, low=1, high=1_000)
 ALLOWED_HOSTS = env_list("CARET_ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
 CSRF_TRUSTED_ORIGINS = env_list("CARET_CSRF_TRUSTED_ORIGINS")
@@ -64,15 +64,16 @@ INSTALLED_APPS = [
 ]
 MIDDLEWARE = [
     "console.web.request_metrics.RequestMetricsMiddleware",
-    "console.web.middleware.NoStore",  # before all middleware that may respond, such as redirects
-    "console.web.middleware.CompressPages",
+    # Before all middleware that may respond, such as redirects.
+    "console.web.middleware.NoStoreMiddleware",
+    "console.web.middleware.PageCompressionMiddleware",
     "django.middleware.security.SecurityMiddleware",
-    "console.web.middleware.ContentSecurityPolicy",
+    "console.web.middleware.SecurityHeadersMiddleware",
     "console.web.middleware.Utf8OnlyMiddleware",
     "console.web.middleware.RedisErrorMiddleware",
     "console.sign_in.sessions.operator_cookies.OperatorCookieMiddleware",
-    "console.sign_in.sessions.session_store.HashedSessions",
-    "console.web.middleware.SessionNotes",
+    "console.sign_in.sessions.session_store.HashedSessionMiddleware",
+    "console.web.middleware.SessionCredentialMiddleware",
     "django.middleware.locale.LocaleMiddleware",
     "console.layout.preferences.PreferencesMiddleware",
     "django.middleware.common.CommonMiddleware",
@@ -106,8 +107,8 @@ TEMPLATES = [
 ]
 
 # Two roles on one database (see caret.foundation.postgres). The application uses `default`, which
-# row-level security binds. `owner` owns the tables and only runs migrations. In production only the
-# migration job gets the owner's URL.
+# row-level security binds. `owner` owns the tables, and is used only for migrations and partitions.
+# In production, only the jobs for these get the owner's URL.
 DATABASES = {
     "default": database_from_url(env_secret("DATABASE_URL", default_file=EMBEDDED.app_database_url))
 }
@@ -152,7 +153,7 @@ AUTH_PASSWORD_VALIDATORS = [
     },
     {"NAME": "django.contrib.auth.password_validation.NumericPasswordValidator"},
 ]
-PASSWORD_RESET_TIMEOUT = 3600
+PASSWORD_RESET_TIMEOUT = 3600  # seconds
 # django-allauth signs users in, behind our own pages, throttling and password checks.
 ACCOUNT_ADAPTER = "console.sign_in.account_adapter.AccountAdapter"
 ACCOUNT_USER_MODEL_USERNAME_FIELD = None
@@ -161,18 +162,18 @@ ACCOUNT_SIGNUP_FIELDS = ["email*"]
 # console.limits.throttling limits passwords and codes. allauth's own limits also count passkeys, so
 # guessing codes would block the owner's passkey.
 ACCOUNT_RATE_LIMITS = {"login_failed": None, "reauthenticate": None}
-# An email address is verified before its account exists, by an invitation or a verified domain.
+# An e-mail address is verified before its account exists, by an invitation or a verified domain.
 ACCOUNT_EMAIL_VERIFICATION = "none"
 MFA_ALLOW_UNVERIFIED_EMAIL = True
 MFA_ADAPTER = "console.sign_in.mfa.adapter.SecondFactorAdapter"
 MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
 MFA_FORMS = {
-    "authenticate": "console.sign_in.mfa.code_forms.AuthenticateByFreshCode",
-    "reauthenticate": "console.sign_in.mfa.code_forms.ReauthenticateByFreshCode",
-    "add_webauthn": "console.sign_in.mfa.passkey_forms.AddPasskey",
-    "edit_webauthn": "console.sign_in.mfa.passkey_forms.RenamePasskey",
-    "authenticate_webauthn": "console.sign_in.mfa.passkey_forms.SecondFactorByPasskey",
-    "reauthenticate_webauthn": "console.sign_in.mfa.passkey_forms.ConfirmByPasskey",
+    "authenticate": "console.sign_in.mfa.code_forms.SingleUseCodeForm",
+    "reauthenticate": "console.sign_in.mfa.code_forms.SingleUseCodeStepUpForm",
+    "add_webauthn": "console.sign_in.mfa.passkey_forms.AddPasskeyForm",
+    "edit_webauthn": "console.sign_in.mfa.passkey_forms.RenamePasskeyForm",
+    "authenticate_webauthn": "console.sign_in.mfa.passkey_forms.PasskeySecondFactorForm",
+    "reauthenticate_webauthn": "console.sign_in.mfa.passkey_forms.PasskeyStepUpForm",
 }
 MFA_TOTP_ISSUER = "Caret"
 MFA_TOTP_TOLERANCE = 1  # steps of 30 s, for inaccurate clocks
@@ -182,13 +183,13 @@ LOGIN_URL = "console:sign-in"
 LOGIN_REDIRECT_URL = "console:overview"
 CSRF_FAILURE_VIEW = "console.views.errors.csrf_failed"
 SESSION_ENGINE = "console.sign_in.sessions.session_store"
-SESSION_COOKIE_AGE = 14 * 24 * 3600
+SESSION_COOKIE_AGE = 14 * 24 * 3600  # seconds
 
 # Metrics endpoints of the gateways, which the operators' pages read.
 GATEWAY_METRICS = gateway_metrics_from_environment()
-# Cost of a replica for an hour, for the operators' cost figures.
+# Cost of one replica for an hour, for the costs on the operators' pages.
 REPLICA_HOUR_CENTS = env_int("CARET_REPLICA_COST_PER_HOUR_CENTS", 300, low=0, high=10_000_000)
-# URL prefix of the operators' pages, such as operators/; without it there are none.
+# URL prefix of the operators' pages, such as operators/; None: there are no operators' pages.
 OPERATORS_PATH = env_path("CARET_OPERATOR_ADMIN_PATH")
 
 # Plain HTTP is only for the local installation on the loopback address.
@@ -203,7 +204,7 @@ SECURE_REDIRECT_EXEMPT = [r"^healthz$"]
 # CARET_TRUSTED_PROXIES forward.
 SESSION_COOKIE_HTTPONLY = CSRF_COOKIE_HTTPONLY = True
 X_FRAME_OPTIONS = "DENY"
-DATA_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024
+DATA_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024  # bytes of a request body
 
 LANGUAGE_CODE = "en"
 LANGUAGES = [("en", "English"), ("de", "Deutsch")]
@@ -211,7 +212,7 @@ FORMAT_MODULE_PATH = ["console.date_formats"]
 LANGUAGE_COOKIE_NAME = "caret-language"
 TIME_ZONE = "UTC"
 USE_TZ = True
-# The gateways' address for clients, as the console shows it.
+# The gateways' URL for clients, as the console shows it.
 GATEWAY_URL = env_text(
     "CARET_GATEWAY_URL", f"http://127.0.0.1:{env_text('CARET_GATEWAY_PORT', '8401')}"
 )
@@ -222,22 +223,22 @@ DOWNLOADS = Path(env_text("CARET_DOWNLOADS", str(EMBEDDED.home / "downloads")))
 # Repositories of public code, and the indexes of them that operators build.
 PUBLIC_CODE_FOLDER = Path(env_text("CARET_PUBLIC_CODE_FOLDER", str(EMBEDDED.home / "public-code")))
 
-# The region where this installation stores its tenants' data, named by its operator.
+# The operator's name for the region where this installation stores its tenants' data.
 REGION = env_text("CARET_REGION", "local")
 # Gateways of other regions reject the requests of this installation's tenants.
 PIN_TENANTS = env_bool("CARET_ENFORCE_TENANT_REGION", False)
-# The base of links in emails. It is never taken from a request, whose Host header can be forged.
+# The base of links in e-mails. It is never taken from a request, whose Host header can be forged.
 CONSOLE_URL = env_text(
     "CARET_CONSOLE_URL", f"http://127.0.0.1:{env_text('CARET_CONSOLE_PORT', '8400')}"
 )
-# Without a mail server, emails are files in CARET_HOME that an operator can read.
+# Without a mail server, e-mails are files in CARET_HOME that an operator can read.
 EMAIL_BACKEND = "django.core.mail.backends.filebased.EmailBackend"
 EMAIL_FILE_PATH = str(EMBEDDED.home / "mail")
 if smtp_url := env_optional_secret("CARET_SMTP_URL", default_file=EMBEDDED.secrets / "smtp-url"):
     EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
     vars().update(mail_from_url(smtp_url))
 DEFAULT_FROM_EMAIL = env_text("CARET_MAIL_FROM", "Caret <caret@localhost>")
-# Within 24 hours: for one tenant, and for one tenant to one address. Resending counts.
+# Invitations of a tenant within 24 hours: in total, and to one e-mail address. Resending counts.
 MAX_INVITATIONS_A_DAY = env_int("CARET_MAX_INVITATIONS_A_DAY", 50, low=1, high=100_000)
 MAX_INVITATIONS_A_DAY_AND_ADDRESS = env_int(
     "CARET_MAX_INVITATIONS_A_DAY_AND_ADDRESS", 3, low=1, high=100
@@ -267,7 +268,7 @@ INVOICE_DUE_DAYS = env_int("CARET_INVOICE_DUE_DAYS", 14, low=0, high=365)
 DATA_PROTECTION_CONTACT = env_list("CARET_DATA_PROTECTION_CONTACT", separator="|")
 SUBPROCESSORS = env_list("CARET_SUBPROCESSORS", separator="|")  # "NAME, purpose and location"
 TRANSFERS = env_list("CARET_DATA_TRANSFERS", separator="|")  # "COUNTRY, safeguards"
-# Without a key, nothing is reported to Stripe.
+# Without Stripe's key, nothing is reported to Stripe.
 STRIPE_KEY = env_optional_secret("CARET_STRIPE_KEY", default_file=EMBEDDED.secrets / "stripe-key")
 STRIPE_URL = env_text("CARET_STRIPE_URL", "https://api.stripe.com")
 
@@ -285,11 +286,11 @@ EMBEDDINGS_URL = env_text(
 )
 EMBEDDINGS_MODEL = env_text("CARET_EMBEDDINGS_MODEL", "all-minilm-l6-v2")
 
-# The operator's own networks that addresses chosen by tenants (SIEMs, webhooks, identity providers)
-# may point to, also without encryption. Otherwise only encrypted connections to public addresses
-# are allowed.
+# The operator's own networks. The SIEMs, webhooks and identity providers that tenants choose may be
+# in these networks, even without encryption. Otherwise, they must have public IP addresses, and the
+# connections must be encrypted.
 PRIVATE_TARGETS = env_networks("CARET_ALLOWED_PRIVATE_NETWORKS")
-# Confirms tenants' domains; None: the machine's own DNS servers.
+# DNS server (IP address, port) that confirms tenants' domains; None: the machine's DNS servers.
 DOMAIN_RESOLVER = env_server("CARET_DOMAIN_RESOLVER")
 
 # Stores used codes of second factors, for all processes.
@@ -310,7 +311,7 @@ CELERY_TASK_REJECT_ON_WORKER_LOST = True
 # A task that hangs blocks one of few processes. After an hour, Redis would deliver an
 # unacknowledged task to a second worker while the first still runs it. So both limits are less than
 # an hour.
-# Every task can be interrupted: finished work is stored, and the next tick continues. Therefore,
+# Every task can be interrupted: finished work is stored, and the next run continues. Therefore,
 # handlers of all errors raise SoftTimeLimitExceeded again.
 CELERY_TASK_SOFT_TIME_LIMIT = 30 * 60  # raises in the task, which rolls back and releases its locks
 CELERY_TASK_TIME_LIMIT = 35 * 60  # kills the worker process

@@ -1,4 +1,4 @@
-"""Converts URLs of other services into Django's settings."""
+"""Converts the URLs of other services, and the paths of storage folders, into Django's settings."""
 
 from pathlib import Path
 from typing import Any, Final
@@ -8,14 +8,15 @@ from psycopg.conninfo import conninfo_to_dict
 
 from caret.foundation.environment import BadSetting, env_int, env_list
 
-_MAIL_PORTS: Final = {"smtp": 587, "smtps": 465}  # STARTTLS, and TLS from the start
+# Default ports. A connection to 587 changes to TLS by STARTTLS; 465 has TLS from the start.
+_MAIL_PORTS: Final = {"smtp": 587, "smtps": 465}
 _MAIL_TIMEOUT_S: Final = 10
 
 
 def mail_from_url(url: str) -> dict[str, Any]:
-    """Return Django's EMAIL_* for `smtp://user:password@host:port` or `smtps://...`; always TLS.
+    """Return Django's EMAIL_* settings for `smtp://user:password@host:port` or `smtps://...`.
 
-    Raises BadSetting, which never quotes the URL because it contains a password.
+    Both use TLS. Raises BadSetting, which never quotes the URL because it contains a password.
     """
     try:
         parts = urlsplit(url)
@@ -39,9 +40,10 @@ def mail_from_url(url: str) -> dict[str, Any]:
 
 
 def gateway_metrics_from_environment() -> list[str]:
-    """Return the metrics addresses of the gateways, by default of this machine's gateway.
+    """Return the URLs of the gateways' metrics, by default the URL of the gateway on this machine.
 
-    Its port is 0 if it serves no metrics. Raises BadSetting.
+    That gateway serves no metrics if CARET_METRICS_PORT is 0. The default is then no URL. Raises
+    BadSetting.
     """
     port = env_int("CARET_METRICS_PORT", 8403, low=0, high=65_535)
     return env_list("CARET_GATEWAY_METRICS_URLS", f"http://127.0.0.1:{port}" if port else "")
@@ -50,15 +52,15 @@ def gateway_metrics_from_environment() -> list[str]:
 def database_from_url(url: str) -> dict[str, Any]:
     """Return Django's DATABASES entry for a URL in libpq's format.
 
-    The format is `postgresql://user:password@host/name?option=value`. Raises BadSetting, which
-    never quotes the URL because it contains a password.
+    The format is `postgresql://user:password@host:port/database?option=value`. Raises BadSetting,
+    which never quotes the URL because it contains a password.
     """
     try:
         parts: dict[str, Any] = conninfo_to_dict(url)
     except Exception:  # noqa: BLE001  # psycopg's ProgrammingError quotes the URL
         raise BadSetting("The URL of a database (DATABASE_URL or similar) is malformed.") from None
     if "dbname" not in parts:
-        raise BadSetting("The URL of a database (DATABASE_URL or similar) has no name.")
+        raise BadSetting("The URL of a database (DATABASE_URL or similar) names no database.")
     return {
         "ENGINE": "django.db.backends.postgresql",
         "NAME": parts.pop("dbname"),
@@ -72,10 +74,11 @@ def database_from_url(url: str) -> dict[str, Any]:
 
 
 def storage_from(setting: str, text: str) -> dict[str, Any]:
-    """Return the STORAGES entry for an absolute path or `s3://BUCKET/PREFIX`.
+    """Return Django's STORAGES entry for `text`: an absolute path or `s3://BUCKET/PREFIX`.
 
-    boto3 reads region, credentials and the endpoint of another provider from its own variables
-    (AWS_REGION, AWS_ENDPOINT_URL_S3 ...). Raises BadSetting.
+    `setting` is the name of the environment variable that has the text. boto3 reads the region, the
+    credentials and the endpoint (for other providers than AWS) from variables of its own, such as
+    AWS_REGION and AWS_ENDPOINT_URL_S3. Raises BadSetting.
     """
     if not text.startswith("s3://"):
         return _storage_in_folder(setting, text)

@@ -20,7 +20,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="caret-ls",
         description="Caret's language server. Editors start it.",
-        epilog="Settings, keys and editors: platform/docs/editors.md.",
+        epilog="Settings, API keys and editors: platform/docs/editors.md.",
     )
     parser.add_argument("--version", action="version", version=f"caret-ls {VERSION}")
     # Some editors pass this to every server.
@@ -40,9 +40,9 @@ def _log_file(environment: Mapping[str, str] = os.environ) -> Path:
 
 
 def _set_up_log(file: Path) -> None:
-    """Log this package's events, which contain no code, to a file of the user.
+    """Log this package's events to `file`. They contain no code.
 
-    The loggers of the libraries below are silenced, because they log message contents.
+    The loggers of three libraries are silenced, because they log the contents of messages.
     """
     logger = logging.getLogger("caret_ls")
     logger.setLevel(logging.INFO)
@@ -56,7 +56,7 @@ def _set_up_log(file: Path) -> None:
         handler = RotatingFileHandler(
             file, maxBytes=_MAX_LOG_BYTES, backupCount=1, encoding="utf-8"
         )
-    except OSError:  # a read-only home directory: run without a log
+    except OSError:  # such as a read-only home directory: run without a log
         logger.addHandler(logging.NullHandler())
         return
     handler.setFormatter(logging.Formatter(_LOG_FORMAT))

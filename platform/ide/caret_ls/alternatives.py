@@ -1,7 +1,8 @@
-"""Alternatives to a suggestion: requested when the user invokes a suggestion where one is shown.
+"""Alternatives to a suggestion.
 
-Editors let the user look through them. An editor does not tell which one is visible. So only an
-alternative that is accepted is reported, as shown and as accepted.
+They are requested when the user invokes a suggestion where one is already shown. The editor lets
+the user go through all of them, and does not report which one is visible. So only an alternative
+that the user accepts is reported: as shown and as accepted.
 """
 
 from collections.abc import Callable
@@ -19,26 +20,30 @@ from caret_ls.text_document import TextEdit
 from caret_ls.workspace import OpenFile, OpenFiles
 
 MAX_ALTERNATIVES: Final = 2  # besides the suggestion; each is a request
-_COMPLETE: Final = ("stop", "length")
+_COMPLETE_REASONS: Final = ("stop", "length")
 
 
 @dataclass(frozen=True, slots=True)
 class _Alternative:
-    id: str
+    id: str  # of its request on the connection
     text: str
-    request_id: str
+    request_id: str  # the gateway's ID of the request; "": not received
 
 
 @dataclass(slots=True)
 class _Offer:
-    """A suggestion of one file, with its alternatives once they were requested."""
+    """The newest suggestion of a file, and its alternatives."""
 
     item: InlineItem
-    alternatives: list[_Alternative] | None = None
-    has_grown: bool = False  # VS Code then invokes the suggestion itself
+    alternatives: list[_Alternative] | None = None  # None: not requested yet
+    # Since the last request. VS Code, not the user, then invokes the suggestion.
+    has_grown: bool = False
 
-    def is_at(self, item: InlineItem) -> bool:
-        """Return whether the item is this suggestion; a repeated request may have another mode."""
+    def is_same(self, item: InlineItem) -> bool:
+        """Return whether the item is this suggestion.
+
+        The mode does not matter, because a repeated request may have another one.
+        """
         return replace(item, mode=self.item.mode) == self.item
 
 
@@ -55,12 +60,16 @@ class Alternatives:
         self._gateway = gateway
         self._build_request_context = build_request_context
         self._new_id = new_id
-        self._offers: dict[str, _Offer] = {}  # by file: the newest
+        self._offers: dict[str, _Offer] = {}  # by the file's URI
 
     async def find(self, uri: str, item: InlineItem, *, is_invoked: bool) -> list[InlineItem]:
-        """Return alternatives to an item; none unless the user invoked it where it was offered."""
+        """Return the alternatives to an item, if the user invoked it where it was already offered.
+
+        The first such call requests them, later ones return them again. Any other call returns an
+        empty list, and remembers the item as offered.
+        """
         file, offer = self._files.get(uri), self._offers.get(uri)
-        is_known = offer is not None and offer.is_at(item) and not offer.has_grown
+        is_known = offer is not None and offer.is_same(item) and not offer.has_grown
         if file is None or offer is None or not is_known or not is_invoked:
             if not is_known:
                 self._offers[uri] = _Offer(item)
@@ -73,12 +82,12 @@ class Alternatives:
         ]
 
     def on_grown(self, uri: str) -> None:
-        """Note that the next request is the editor's own, for a suggestion that has grown."""
+        """Note that the suggestion has grown: the editor, not the user, sends the next request."""
         if uri in self._offers:
             self._offers[uri].has_grown = True
 
     def find_inserted(self, uri: str, edit: TextEdit) -> ShownSuggestion | None:
-        """Return the alternative that an edit inserts in full."""
+        """Return the alternative whose whole text an edit inserts; None if there is none."""
         offer = self._offers.get(uri)
         for alternative in (offer and offer.alternatives) or ():
             if edit.inserted == alternative.text:
@@ -91,11 +100,12 @@ class Alternatives:
         self._offers.pop(uri, None)
 
     async def _request_all(self, file: OpenFile, offer: _Offer) -> list[_Alternative]:
+        """Request the alternatives; leave out failed ones and repeated texts."""
         position = offer.item.position
         context = replace(file.context_at(position, is_invoked=True), mode=offer.item.mode)
         distinct_texts = {offer.item.text}
         alternatives: list[_Alternative] = []
-        # One after the other: a newer request for a file supersedes the older one.
+        # One after the other, because a newer request for a file supersedes the older one.
         for number in range(1, MAX_ALTERNATIVES + 1):
             alternative = await self._request(file, context, number)
             if alternative is not None and alternative.text not in distinct_texts:
@@ -117,9 +127,9 @@ class Alternatives:
                     if response["type"] != "done":
                         text += str(response.get("text", ""))
                         continue
-                    is_complete = response.get("finish_reason") in _COMPLETE and text.strip()
+                    is_usable = response.get("finish_reason") in _COMPLETE_REASONS and text.strip()
                     request_id = str((response.get("meta") or {}).get("request_id", ""))
-                    return _Alternative(id, text.rstrip(), request_id) if is_complete else None
+                    return _Alternative(id, text.rstrip(), request_id) if is_usable else None
         except RequestEnded:
             return None
         return None

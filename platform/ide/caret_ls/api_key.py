@@ -1,7 +1,7 @@
-"""Finds the API key: in the environment, in the system's keyring, or in a file. Stores a new one.
+"""Finds the API key: in the environment, in the system's keyring, or in a file. Stores a new key.
 
-A key is never logged. A file that other users may read is ignored, because it is not a safe place
-for a key.
+A key is never logged. Except on Windows, a file is ignored if other users have permissions for it,
+because it is not a safe place for a key.
 """
 
 import logging
@@ -11,23 +11,27 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
-_VARIABLE: Final = "CARET_API_KEY"
+_KEY_VARIABLE: Final = "CARET_API_KEY"
 _FILE_VARIABLE: Final = "CARET_API_KEY_FILE"
-SERVICE: Final = "caret"  # service name in the keyring; the user name is the gateway's URL
+SERVICE: Final = "caret"  # service name in the keyring; the name of the user is the gateway's URL
 FILE_NAME: Final = "key"  # in the configuration directory
-_PERMISSIONS_OF_OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
+_PERMISSIONS_OF_OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO  # the file's group, and all others
 _log = logging.getLogger(__name__)
 
-AskKeyring = Callable[[str], str | None]  # called with the gateway's URL
+AskKeyring = Callable[[str], str | None]  # gets the gateway's URL, and returns the API key
 
 
 def find_key(
     environment: Mapping[str, str], folder: Path, *, gateway_url: str, ask_keyring: AskKeyring
 ) -> str | None:
-    """Return the API key; None if there is none, or only in a file that others can read."""
+    """Return the API key; None if there is none that can be used.
+
+    It is looked for in the variable CARET_API_KEY, in the file that CARET_API_KEY_FILE names, in
+    the keyring, and in the configuration directory `folder`. The first one found is returned.
+    """
     key_file = environment.get(_FILE_VARIABLE)
     return (
-        environment.get(_VARIABLE, "").strip()
+        environment.get(_KEY_VARIABLE, "").strip()
         or (_read_key_file(Path(key_file)) if key_file else None)
         or ask_keyring(gateway_url)
         or _read_key_file(folder / FILE_NAME)
@@ -35,14 +39,20 @@ def find_key(
 
 
 def find_readable_key_file(environment: Mapping[str, str], folder: Path) -> Path | None:
-    """Return the first key file that `find_key` ignores because other users can read it."""
+    """Return the first key file that is ignored because others have permissions for it.
+
+    None: there is no such file.
+    """
     configured_path = environment.get(_FILE_VARIABLE)
     files = [*([Path(configured_path)] if configured_path else []), folder / FILE_NAME]
     return next((file for file in files if _is_open_to_others(file)), None)
 
 
 def ask_keyring(gateway_url: str) -> str | None:
-    """Return the key from the system's keyring, if the package `keyring` is installed and works."""
+    """Return the key from the system's keyring.
+
+    None: there is no key in it, or the package `keyring` is not installed or does not work.
+    """
     try:
         import keyring
     except ImportError:
@@ -56,7 +66,7 @@ def ask_keyring(gateway_url: str) -> str | None:
 
 
 def store_key(folder: Path, *, gateway_url: str, key: str) -> None:
-    """Store the key where `find_key` finds it: in the keyring, else in a file. Raises OSError."""
+    """Store the key in the keyring, or else in a file of `folder`. Raises OSError."""
     try:
         import keyring
 

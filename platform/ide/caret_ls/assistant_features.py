@@ -1,17 +1,20 @@
-"""The messages of chats, docstrings and of modes that the user chooses.
+"""Messages for chats, for docstrings, and for choosing the mode of a suggestion.
 
-`server` and `edit_features` have the others.
+`server` and `edit_features` have the other messages. platform/docs/editors.md has examples.
 
 $/caret/chat            request: {"token", "turns": [{"role", "text", "command"}], "uri",
-                        "selection": {"start", "end"}, "hasOpenFiles"}. Response:
-                        {"finishReason", "reason"}; the request can be cancelled
-$/caret/chatContext     to the editor: {"token", "files", "selection": [first, last line],
-                        "withheld"}: what goes with the question
+                        "selection": {"start", "end"}, "hasOpenFiles"}. The editor chooses the
+                        token, which names this chat in the other messages. Response at the end of
+                        the answer: {"finishReason", "reason"}. The request can be cancelled
+$/caret/chatContext     to the editor: {"token", "files", "selection": [first line, last line],
+                        "withheld"}: the files and lines that are sent with the question. Lines
+                        count from 1. `withheld`: path of the current file if it must not be sent
 $/caret/chatText        to the editor: {"token", "text"}: the next part of the answer
-$/caret/writeDocstring  request: {"uri", "line"}. Response: {"edit": {"range", "newText"}}, where
-                        the range is empty, or {"reason"}
-caret.useMode           command: [uri, mode]: the mode of the next suggestion that the user
-                        invokes in the file, `block` or `docstring`
+$/caret/writeDocstring  request: {"uri", "line"}, with the line from 0. Response:
+                        {"edit": {"range", "newText"}} with an empty range (text is only inserted),
+                        or {"reason"}
+caret.useMode           command with the arguments `uri` and `mode` (`block` or `docstring`): the
+                        next suggestion that the user invokes in the file has this mode
 """
 
 from collections.abc import Callable
@@ -35,6 +38,8 @@ USE_MODE: Final = "caret.useMode"
 
 
 def add_assistant_features(server: LanguageServer, get_session: Callable[[], Session]) -> None:
+    """Register the handlers of the messages above."""
+
     @server.feature(CHAT)
     async def chat(params: Any) -> dict[str, str | None]:
         token = str(params.token)
@@ -64,7 +69,7 @@ def add_assistant_features(server: LanguageServer, get_session: Callable[[], Ses
 
 
 def _to_chat_request(params: Any) -> ChatRequest:
-    """Convert the parameters, which pygls has made an object of unknown attributes."""
+    """Convert the parameters. pygls makes an object with their fields as attributes."""
     turns = tuple(_to_turn(turn) for turn in params.turns)
     selection = getattr(params, "selection", None)
     return ChatRequest(

@@ -8,15 +8,15 @@ MAX_S: Final = 60.0
 
 
 class Backoff:
-    """Exponential backoff up to a minute, with jitter for half of each delay.
+    """Exponential backoff up to a minute, with jitter: each delay is shortened by up to a half.
 
-    The jitter prevents a thousand editors from reconnecting at once. `chance` returns numbers from
+    The jitter prevents all editors from reconnecting at once. `chance` returns random numbers from
     0 to 1.
     """
 
     def __init__(self, chance: Callable[[], float]) -> None:
         self._chance = chance
-        self._full_delay_s = FIRST_S  # of the next delay; the jitter shortens it
+        self._full_delay_s = FIRST_S  # the next delay, before the jitter shortens it
 
     def next_delay_s(self) -> float:
         full_delay_s = self._full_delay_s
@@ -24,4 +24,5 @@ class Backoff:
         return full_delay_s * (0.5 + self._chance() / 2)
 
     def reset(self) -> None:
+        """Begin with the shortest delay again."""
         self._full_delay_s = FIRST_S

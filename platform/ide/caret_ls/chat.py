@@ -1,6 +1,7 @@
-"""Chats with the quality tier about the open files, without those that must not be sent.
+"""Chats about the open files. The quality tier answers.
 
-The editor keeps the conversation and sends all of it each time.
+Files that must not be sent are left out. The editor keeps the conversation, and sends all of it
+with each question.
 """
 
 from collections.abc import AsyncGenerator, Callable, Sequence
@@ -26,6 +27,7 @@ from caret_ls.text_document import Position
 from caret_ls.workspace import OpenFile, OpenFiles
 
 _MAX_FILE_CHARS: Final = 40_000  # of the current file, around the selection
+# Error codes of the gateway (platform/docs/protocol.md).
 _SIGNED_OUT_CODES: Final = (
     *("missing_api_key", "invalid_api_key", "revoked_api_key", "expired_api_key"),
     *("tenant_suspended", "trial_ended"),
@@ -34,29 +36,30 @@ _BUSY_CODES: Final = (
     *("gateway_at_capacity", "engine_busy", "engine_unavailable", "engine_timeout"),
     "snapshots_stale",
 )
-_REASONS: Final = (
+_REASONS: Final = (  # by error code or finish reason
     REASONS
     | dict.fromkeys(_SIGNED_OUT_CODES, SkipReason.SIGNED_OUT)
     | dict.fromkeys(_BUSY_CODES, SkipReason.OVERLOADED)
     | dict.fromkeys(MODE_OFF_CODES, SkipReason.CHAT_OFF)
     | {"filtered": SkipReason.WITHHELD}
 )
-_COMPLETE: Final = ("stop", "length")
+_COMPLETE_REASONS: Final = ("stop", "length")
 
 
 @dataclass(frozen=True, slots=True)
 class ChatRequest:
     turns: Sequence[ConversationTurn]  # at least one; the newest is last
-    uri: str | None = None  # the current file; None: there is none
-    start: Position | None = None  # of the selection; without one, both are the cursor
+    uri: str | None = None  # of the current file; None: there is none
+    # Of the selection; both are the cursor if nothing is selected. None: the editor sent neither.
+    start: Position | None = None
     end: Position | None = None
     has_open_files: bool = True  # whether other open files are sent
 
 
 @dataclass(frozen=True, slots=True)
 class ChatResult:
-    finish_reason: str  # the gateway's, or "" if there is a reason
-    reason: SkipReason | None = None  # why there is no answer, or no more of it
+    finish_reason: str  # of the gateway; "" if `reason` is set
+    reason: SkipReason | None = None  # why the answer is missing or incomplete
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +71,7 @@ class SentContext:
     withheld: str | None = None  # path of the current file if it must not be sent
 
 
-class StreamChat(Protocol):
+class ChatStream(Protocol):
     def __call__(
         self, address: Address, body: dict[str, Any], /
     ) -> AsyncGenerator[str | ChatEnd, None]:
@@ -81,15 +84,15 @@ class ChatState:
 
     files: OpenFiles
     board: StatusBoard
-    modes_of: Callable[[str], frozenset[str]]  # allowed in a repository
-    can_send: Callable[[OpenFile], bool]
+    modes_of: Callable[[str], frozenset[str]]  # modes that are allowed in the named repository
+    can_send: Callable[[OpenFile], bool]  # False: excluded, secret or generated
     build_request_context: Callable[[OpenFile], RequestContext]
     get_address: Callable[[], Address | None]
-    on_refused: Callable[[], None]  # the policy has changed
+    on_refused: Callable[[], None]  # called if the known policy is out of date
 
 
 class Chat:
-    def __init__(self, state: ChatState, stream: StreamChat) -> None:
+    def __init__(self, state: ChatState, stream: ChatStream) -> None:
         self._state = state
         self._stream = stream
 
@@ -100,7 +103,11 @@ class Chat:
         on_context: Callable[[SentContext], None],
         on_text: Callable[[str], None],
     ) -> ChatResult:
-        """Ask the newest question. Cancelling this call cancels the answer at the gateway."""
+        """Ask the newest question, and pass each part of the answer to `on_text`.
+
+        `on_context` is called first, unless nothing may be sent. Cancelling this call cancels the
+        answer at the gateway.
+        """
         file = None if request.uri is None else self._state.files.get(request.uri)
         reason = self._find_prohibition(request, file)
         address = self._state.get_address()
@@ -121,7 +128,10 @@ class Chat:
         context: ChatContext,
         on_text: Callable[[str], None],
     ) -> ChatResult:
-        """Send the conversation, and again without a system message if the model rejects that."""
+        """Send the conversation and return how the answer ended.
+
+        A model may reject a system message. The conversation is then sent again without one.
+        """
         try:
             return await self._stream_once(address, build_body(turns, context), on_text)
         except ChatFailed as error:
@@ -136,7 +146,7 @@ class Chat:
     async def _stream_once(
         self, address: Address, body: dict[str, Any], on_text: Callable[[str], None]
     ) -> ChatResult:
-        """Send one request and pass on the texts of its answer. Raises ChatFailed."""
+        """Send one request, and pass the texts of its answer to `on_text`. Raises ChatFailed."""
         async with aclosing(self._stream(address, body)) as parts:
             async for part in parts:
                 if isinstance(part, ChatEnd):
@@ -177,13 +187,16 @@ class Chat:
 
 
 def _end(finish_reason: str) -> ChatResult:
-    if finish_reason in _COMPLETE:
+    if finish_reason in _COMPLETE_REASONS:
         return ChatResult(finish_reason)
     return ChatResult("", _REASONS.get(finish_reason, SkipReason.REFUSED))
 
 
 def _selected_code(file: OpenFile, request: ChatRequest) -> SelectedCode | None:
-    """Return the selection; without one, a command is about the line of the cursor."""
+    """Return the selected code; for a command without a selection, the line of the cursor.
+
+    None: the question is not about code of the file, or this code is blank.
+    """
     if request.start is None or request.end is None:
         return None
     start, end = sorted(map(file.buffer.to_offset, (request.start, request.end)))
@@ -202,13 +215,13 @@ def _selected_code(file: OpenFile, request: ChatRequest) -> SelectedCode | None:
 
 
 def _excerpt(file: OpenFile, request: ChatRequest) -> FrameFile:
-    """Return the file, or the lines around the cursor of a long one."""
+    """Return the file's text; of a long file, only the text around the start of the selection."""
     text = file.text
     if len(text) > _MAX_FILE_CHARS:
         at = 0 if request.start is None else file.buffer.to_offset(request.start)
         start = text.rfind("\n", 0, max(at - _MAX_FILE_CHARS // 2, 0)) + 1
         text = text[start : start + _MAX_FILE_CHARS]
-    return FrameFile(file.path, text, 0.0)
+    return FrameFile(file.path, text, edited_at=0.0)
 
 
 def _describe(context: ChatContext, file: OpenFile | None) -> SentContext:

@@ -1,7 +1,7 @@
 """The body of a chat request: conversation, selection, current file and other open files. Pure.
 
-The texts of files travel apart from the messages, so that the gateway can remove those that the
-policy excludes.
+Files are sent in a field of their own, not in the messages. So the gateway can remove the files
+that the policy excludes.
 """
 
 from collections.abc import Sequence
@@ -11,9 +11,9 @@ from typing import Any, Final
 
 from caret_ls.frames import MAX_NAME_CHARS, FrameFile
 
-MAX_TOKENS: Final = 4_096
-MAX_TURNS: Final = 40  # older turns would not fit into the prompt
-MAX_SELECTION_CHARS: Final = 24_000  # more would not fit into the prompt, either
+MAX_TOKENS: Final = 4_096  # of an answer
+MAX_TURNS: Final = 40  # older turns would hardly fit into the prompt
+MAX_SELECTION_CHARS: Final = 24_000  # more would hardly fit into the prompt, either
 _INSTRUCTIONS: Final = (
     "You help a programmer in their editor. Answer briefly. Put code into fenced blocks with the "
     "name of the language. To change the selected code, answer with one block that replaces all "
@@ -22,7 +22,7 @@ _INSTRUCTIONS: Final = (
 
 
 class ChatCommand(StrEnum):
-    """A question that the editor asks for the user."""
+    """A prepared question, which the user chooses from a menu or by a command of the editor."""
 
     EXPLAIN = "explain"
     TESTS = "tests"
@@ -41,30 +41,34 @@ _QUESTIONS: Final = {
 class ConversationTurn:
     role: str  # user or assistant
     text: str
-    command: ChatCommand | None = None  # its question replaces the text
+    command: ChatCommand | None = None  # if set, its question replaces `text`
 
 
 @dataclass(frozen=True, slots=True)
 class SelectedCode:
-    path: str
-    language: str
+    path: str  # in the repository
+    language: str  # language ID of the editor
     text: str
-    first_line: int  # from 1
-    is_selected: bool = True  # False: the user selected nothing; it is the line of the cursor
+    first_line: int  # number of its first line in the file, from 1
+    is_selected: bool = True  # False: nothing is selected, and this is the line of the cursor
 
 
 @dataclass(frozen=True, slots=True)
 class ChatContext:
     path: str = ""  # of the current file; "": it is not sent
-    repository: str = ""
-    selection: SelectedCode | None = None
-    files: Sequence[FrameFile] = ()  # the current one first
+    repository: str = ""  # its name
+    selection: SelectedCode | None = None  # None: the question is about no particular code
+    files: Sequence[FrameFile] = ()  # the current file first, unless it is not sent
 
 
 def build_body(
     turns: Sequence[ConversationTurn], context: ChatContext, *, has_system_role: bool = True
 ) -> dict[str, Any]:
-    """Return the body. Without a system role, the first message begins with the instructions."""
+    """Return the body of the request as JSON values.
+
+    The instructions are a system message; without a system role, the first message begins with
+    them.
+    """
     *older, newest = turns[-MAX_TURNS:]
     messages = [{"role": turn.role, "content": _question_of(turn)} for turn in older]
     question = "\n\n".join(part for part in (_quote(context), _question_of(newest)) if part)
@@ -90,6 +94,7 @@ def _question_of(turn: ConversationTurn) -> str:
 
 
 def _quote(context: ChatContext) -> str:
+    """Return the selected code in Markdown with its file and lines; "" without a selection."""
     code = context.selection
     if code is None:
         return ""

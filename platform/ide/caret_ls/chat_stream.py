@@ -1,7 +1,7 @@
-"""One streamed answer of `/v1/chat/completions`. Leaving the iterator cancels it at the gateway.
+"""Streams one answer of `/v1/chat/completions`. Closing the iterator cancels it at the gateway.
 
-The whole answer may arrive at once, behind a proxy that buffers, so that only the gateway's own
-time limit bounds the wait.
+Behind a proxy that buffers, the whole answer arrives at once, at the end. So the wait for the next
+bytes may be as long as the gateway's time limit for a chat.
 """
 
 import asyncio
@@ -21,19 +21,22 @@ if TYPE_CHECKING:
 _PATH: Final = "/v1/chat/completions"
 _CONNECT_S: Final = 10.0
 _READ_S: Final = 330.0  # the gateway ends a chat after 300 s
-_DATA: Final = "data:"
-_DONE: Final = "[DONE]"
+_DATA: Final = "data:"  # server-sent events: the start of a line with data
+_DONE: Final = "[DONE]"  # the data of the last event
 _OFFLINE: Final = "offline"
 _log = logging.getLogger(__name__)
 
 
 class ChatFailed(Exception):
-    """The chat was refused or not finished; `code` is the gateway's error code, or `offline`."""
+    """The gateway refused the chat, or its answer ended early.
+
+    `code` is the gateway's error code, or `offline`.
+    """
 
     def __init__(self, code: str, *, retry_after_s: float | None = None) -> None:
         super().__init__(code)
         self.code = code
-        self.retry_after_s = retry_after_s  # None: not given
+        self.retry_after_s = retry_after_s  # None: the gateway named no time
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +47,8 @@ class ChatEnd:
 async def stream_chat(
     address: Address, body: dict[str, Any]
 ) -> AsyncGenerator[str | ChatEnd, None]:
-    """Yield the texts of an answer, and at last a ChatEnd. Raises ChatFailed."""
-    # Slow to import: only users of the chat pay for it, and suggestions do not wait meanwhile.
+    """Yield the texts of an answer, and at the end a ChatEnd. Raises ChatFailed."""
+    # httpx is slow to import. So only a chat imports it, in a thread: suggestions do not wait.
     await asyncio.to_thread(import_module, "httpx")
     import httpx
 
@@ -66,7 +69,7 @@ async def stream_chat(
 
 
 async def _read_events(response: "httpx.Response") -> AsyncGenerator[str | ChatEnd, None]:
-    """Yield the texts of the events, and then how they ended. Raises ChatFailed."""
+    """Yield the texts of the events, and then their finish reason. Raises ChatFailed."""
     finish_reason = ""
     async for line in response.aiter_lines():
         data = line.removeprefix(_DATA).strip()
@@ -88,13 +91,14 @@ async def _read_events(response: "httpx.Response") -> AsyncGenerator[str | ChatE
 
 
 def _read_refusal(response: "httpx.Response", content: bytes) -> ChatFailed:
+    """Return the error of a response whose status is not 200; `content` is its body."""
     retry_after = response.headers.get("retry-after", "")
     code = _code_of(_decode(content.decode(errors="replace")))
     return ChatFailed(code, retry_after_s=float(retry_after) if retry_after.isdigit() else None)
 
 
 def _decode(text: str) -> dict[str, Any]:
-    """Decode an object; return {} for anything else, which a proxy may have sent."""
+    """Decode a JSON object. Return {} for any other text, such as a proxy's error page."""
     try:
         value = json.loads(text)
     except ValueError:
@@ -103,5 +107,6 @@ def _decode(text: str) -> dict[str, Any]:
 
 
 def _code_of(event: dict[str, Any]) -> str:
+    """Return the code of an error; `offline` if there is none."""
     error = event.get("error")
     return str(error.get("code") or _OFFLINE) if isinstance(error, dict) else _OFFLINE

@@ -1,4 +1,4 @@
-"""Wall clock and monotonic clock, so that tests can control time."""
+"""The clock of the language server, which tests replace to control time."""
 
 import time
 from typing import Protocol
@@ -6,10 +6,10 @@ from typing import Protocol
 
 class LoopClock(Protocol):
     def wall_s(self) -> float:
-        """Return Unix time in seconds; may jump."""
+        """Return the Unix time in seconds. It jumps if somebody sets the computer's clock."""
 
     def monotonic_s(self) -> float:
-        """Return seconds that only grow."""
+        """Return the seconds since an arbitrary moment. They never decrease."""
 
 
 class SystemLoopClock:

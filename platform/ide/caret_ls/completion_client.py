@@ -22,12 +22,13 @@ from caret_ls.workspace import OpenFile
 
 _COMPLETE_REASONS: Final = ("stop", "length")
 _BUDGET_CODES: Final = ("budget_exceeded", "token_quota_exceeded")
-# A budget may be raised even before the time that the gateway named. The user should not have to
-# restart the editor then.
+# The gateway may name a longer wait, for example until the month ends. But a budget may be raised
+# before, and the user should not have to restart the editor for that.
 _MAX_BACKOFF_S: Final = 60.0
-# Nobody waits this long; the gateway itself gives up after 30 s.
+# No user waits longer for a suggestion; the gateway itself gives up after 30 s.
 MAX_RESPONSE_S: Final = 20.0
-# A token every 10 ms would draw the text a hundred times a second.
+# Between two updates of a growing suggestion. A token may arrive every 10 ms, but the editor need
+# not draw the text a hundred times a second.
 GROW_EVERY_S: Final = 0.05
 _TOO_SLOW: Final = "deadline_exceeded"  # the gateway's error code
 _POLICY_CODES: Final = ("path_excluded", "path_required", "feature_disabled", "insufficient_scope")
@@ -60,21 +61,21 @@ class CompletionClient:
         on_grown: Callable[[Suggestion], None] | None = None,
         max_response_s: float = MAX_RESPONSE_S,
     ) -> None:
-        """`on_grown` is called when a suggestion that was offered has more text or is whole."""
+        """`on_grown` gets an offered suggestion when more of its text has arrived, or all of it."""
         self._gateway = gateway
         self._handlers = handlers
         self._build_request_context = build_request_context
         self._new_id = new_id
         self._on_grown = on_grown
         self._max_response_s = max_response_s
-        self._growing: dict[str, asyncio.Task[None]] = {}  # by file
-        self._flights: dict[str, InFlightRequest] = {}  # by file
+        self._growing: dict[str, asyncio.Task[None]] = {}  # updates of suggestions, by file
+        self._flights: dict[str, InFlightRequest] = {}  # requests in flight, by file
         self._backoff_until_s = 0.0
         self._unknown_languages: set[str] = set()  # no longer sent to the gateway
 
     @property
     def is_backing_off(self) -> bool:
-        """True while automatic requests wait, because an earlier one was rejected."""
+        """True while no automatic request may be sent, because an earlier one was rejected."""
         return self._handlers.clock.monotonic_s() < self._backoff_until_s
 
     def select_language(self, language: str) -> str:
@@ -90,7 +91,10 @@ class CompletionClient:
         self._handlers.board.set(is_over_budget=False)
 
     def find_matching(self, context: CompletionContext) -> InFlightRequest | None:
-        """Return the file's request if it matches the context; cancel it otherwise."""
+        """Return the file's request if it matches the context; otherwise cancel it.
+
+        None: no request matches.
+        """
         flight = self._flights.get(context.uri)
         if flight is not None and not flight.matches(context):
             self.cancel(context.uri)
@@ -98,12 +102,14 @@ class CompletionClient:
         return flight
 
     def has_flight(self, uri: str) -> bool:
+        """Return whether a request of the file is in flight."""
         flight = self._flights.get(uri)
         return flight is not None and not flight.is_over
 
     def start(
         self, file: OpenFile, context: CompletionContext, *, is_prefetch: bool
     ) -> InFlightRequest:
+        """Start a request. It replaces the file's request in flight."""
         self.cancel(context.uri)
         flight = InFlightRequest(
             context, id=self._new_id(), is_prefetch=is_prefetch, send=partial(self._send, file)
@@ -118,7 +124,7 @@ class CompletionClient:
             flight.cancel()
 
     def offer_part(self, flight: InFlightRequest) -> None:
-        """Offer the text that has passed as a suggestion, which grows with the request."""
+        """Offer the text that will not be withdrawn as a suggestion, and add later text to it."""
         is_growing = bool(flight.offered)
         if len(flight.passed_text) > len(flight.offered):
             self._store_passed(flight)
@@ -130,6 +136,7 @@ class CompletionClient:
         task.add_done_callback(lambda _: self._forget_growing(flight.context.uri, task))
 
     def cancel_growing(self, uri: str) -> None:
+        """Cancel the file's request if its suggestion is still growing."""
         if uri in self._growing:
             self.cancel(uri)
 
@@ -138,12 +145,13 @@ class CompletionClient:
             del self._growing[uri]
 
     async def _grow(self, flight: InFlightRequest) -> None:
+        """Update an offered suggestion until its request is over."""
         with flight.keep_running():
             while await flight.wait_passed(len(flight.offered)):
                 self._notify_grown(self._store_passed(flight))
                 await asyncio.sleep(GROW_EVERY_S)
         result = await flight.wait_result()
-        if result is None:  # the user typed other text: nobody sees it
+        if result is None:  # cancelled: the user typed other text, so the suggestion is not visible
             self._handlers.cache.discard(flight.id)
             return
         self._notify_grown(_whole_suggestion(flight, result))
@@ -159,7 +167,7 @@ class CompletionClient:
             self._on_grown(suggestion)
 
     def _measure_ms(self, flight: InFlightRequest) -> float | None:
-        """Return the milliseconds since the request was sent."""
+        """Return the milliseconds since the request was sent; None: it was not sent yet."""
         if flight.sent_s is None:
             return None
         return (self._handlers.clock.monotonic_s() - flight.sent_s) * 1000
@@ -174,6 +182,7 @@ class CompletionClient:
             self._handlers.board.on_request_ended()
 
     async def _receive(self, file: OpenFile, flight: InFlightRequest) -> CompletionResult:
+        """Send the request, and return its result. An error's code is the finish reason."""
         clock = self._handlers.clock
         began_s, retry_after_s = clock.monotonic_s(), None
         flight.sent_s = began_s
@@ -193,10 +202,7 @@ class CompletionClient:
         return result
 
     async def _read_frames(self, file: OpenFile, flight: InFlightRequest) -> str:
-        """Read the response and return its finish reason.
-
-        Raises RequestEnded.
-        """
+        """Send the request, read the response and return its finish reason. Raises RequestEnded."""
         language = self.select_language(flight.context.language)
         context = replace(flight.context, language=language)
         frame = frames.build_complete(
@@ -223,7 +229,7 @@ class CompletionClient:
             result.finish_reason in (*_COMPLETE_REASONS, "filtered", _TOO_SLOW)
             and not flight.is_prefetch
         ):
-            # The user waits for the first line only. It is visible while the rest arrives.
+            # For a growing suggestion, the time to its first line: the user waits only for that.
             first_ms = flight.offered_after_ms
             self._handlers.debouncer.on_response(result.took_ms if first_ms is None else first_ms)
         if result.finish_reason == "unknown_language":
@@ -235,7 +241,10 @@ class CompletionClient:
         self.back_off(result.finish_reason, result.retry_after_s)
 
     def back_off(self, finish_reason: str, retry_after_s: float | None) -> None:
-        """Delay the next automatic request if the result of one calls for it."""
+        """Delay automatic requests if the gateway named a wait, or a budget is used up.
+
+        Also update the status of the budget.
+        """
         is_over_budget = finish_reason in _BUDGET_CODES
         if is_over_budget or finish_reason in (*_COMPLETE_REASONS, "filtered"):
             self._handlers.board.set(is_over_budget=is_over_budget)
@@ -246,7 +255,10 @@ class CompletionClient:
 
 
 def _whole_suggestion(flight: InFlightRequest, result: CompletionResult) -> Suggestion:
-    """Return the suggestion of a finished request: one that failed keeps what was offered."""
+    """Return the suggestion of a finished request.
+
+    If the request failed, or its text is blank, the suggestion has the text that was offered.
+    """
     text = (
         result.text
         if result.finish_reason in _COMPLETE_REASONS and result.text.strip()

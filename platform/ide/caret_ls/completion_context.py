@@ -1,4 +1,4 @@
-"""The context of a completion: a file, and the text around the cursor."""
+"""The context of a completion: the file, the text around the cursor, and the mode."""
 
 from dataclasses import dataclass
 
@@ -6,11 +6,11 @@ from dataclasses import dataclass
 @dataclass(frozen=True, slots=True)
 class CompletionContext:
     uri: str
-    path: str  # in its repository, with "/"; sent to the gateway
+    path: str  # in its repository, with "/"; outside of a repository, only the file's name
     language: str  # language ID of the editor
-    prefix: str
-    suffix: str
-    is_invoked: bool = False  # the user pressed a key for it
+    prefix: str  # the text before the cursor; of a long file, only the end of this text
+    suffix: str  # the text after the cursor; of a long file, only the start of this text
+    is_invoked: bool = False  # the user pressed a key to get a suggestion
     mode: str = "inline"  # a value of `mode_choice.CompletionMode`
     is_mode_requested: bool = False  # the user chose the mode by a command
 
@@ -21,5 +21,6 @@ class CompletionContext:
 
     @property
     def line_after(self) -> str:
+        """The part of the cursor's line after the cursor, without the line end."""
         end = min((at for at in map(self.suffix.find, "\r\n") if at >= 0), default=None)
         return self.suffix[:end]

@@ -7,7 +7,7 @@ from lsprotocol import types
 
 from caret_ls.text_document import utf16_length
 
-# Inline completion is requested after any key; a list only after a letter or one of these.
+# Editors request inline completion after any key, but a list only after a letter or one of these.
 TRIGGER_CHARACTERS: Final = (" ", ".", "(", "[", "{", "=", ",", ":")
 _MAX_LABEL_CHARS: Final = 60
 _WORD_AT_END: Final = re.compile(r"\w*\Z")
@@ -23,9 +23,10 @@ def needs_list(params: types.InitializeParams) -> bool:
 
 
 def to_completion_list(item: types.InlineCompletionItem, text_before: str) -> types.CompletionList:
-    """Return the suggestion as the only item.
+    """Return a list with the suggestion as its only item.
 
-    Editors compare an item with the word before the cursor, so the item begins with that word.
+    `text_before` is text before the cursor, at least its last word. Editors show an item only if it
+    matches this word, so the item begins with the word.
     """
     assert item.range is not None
     assert isinstance(item.insert_text, str)
@@ -51,5 +52,6 @@ def to_completion_list(item: types.InlineCompletionItem, text_before: str) -> ty
 
 
 def _label(text: str) -> str:
+    """Return the first line that is not blank, shortened."""
     first_line = next((line.strip() for line in text.splitlines() if line.strip()), text)
     return first_line[:_MAX_LABEL_CHARS]

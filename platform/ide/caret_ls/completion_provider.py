@@ -32,17 +32,19 @@ from caret_ls.workspace import OpenFile, OpenFiles, SelectedCompletion
 # How long a suggestion must be visible before its continuation is prefetched, unless requests may
 # be sent at once (`Debouncer.is_eager`).
 PREFETCH_AFTER_S: Final = 0.4
-_RESERVE: Final = 1.0  # of the allowance, which a prefetch leaves for the next keys
-# These reasons do not hide a cached suggestion while the user types it. The suggestion
-# itself may contain a string.
+# Number of requests that a prefetch must leave in the debouncer's allowance, for the next keys.
+_RESERVE: Final = 1.0
+# These reasons do not hide a cached suggestion while the user types its text, which may contain a
+# string, a comment or the end of a statement.
 _IGNORED_WHILE_TYPED: Final = (
     SkipReason.IN_STRING,
     SkipReason.IN_COMMENT,
     SkipReason.STATEMENT_ENDED,
 )
 _MAX_TRIES: Final = 2  # a joined request may end with a text that does not match
+# Error codes of the gateway if the policy or the API key does not allow the mode.
 MODE_OFF_CODES: Final = ("feature_disabled", "insufficient_scope")
-REASONS: Final = {
+REASONS: Final = {  # by the gateway's finish reason or error code
     "shed": SkipReason.OVERLOADED,
     "budget_exceeded": SkipReason.OVER_BUDGET,
     "token_quota_exceeded": SkipReason.OVER_BUDGET,
@@ -62,13 +64,15 @@ REASONS: Final = {
 @dataclass(frozen=True, slots=True)
 class InlineRequest:
     position: Position
-    is_invoked: bool = False  # the user pressed a key for it
-    selected: SelectedCompletion | None = None  # None: no completion list is open
+    is_invoked: bool = False  # the user pressed a key to get a suggestion
+    selected: SelectedCompletion | None = None  # None: no item of a completion list is selected
 
 
 @dataclass(frozen=True, slots=True)
 class InlineItem:
-    id: str
+    """A suggestion as the editor gets it: `text` is inserted at `position`."""
+
+    id: str  # of the request on the connection
     text: str
     position: Position
     replaces: int  # number of characters after the position that the text replaces
@@ -100,9 +104,9 @@ class CompletionProvider:
         self._client = client
         self.settings = settings
         self.can_grow = False  # whether the editor requests a suggestion again when it has grown
-        # For the newest request; None: there was something to offer.
+        # Why the newest request of the editor got no suggestion; None: it got one.
         self.last_reason: SkipReason | None = SkipReason.NOT_REQUESTED
-        self._num_calls = 0
+        self._num_calls = 0  # calls of `provide`
         # The newest task of each file.
         self._tasks: dict[str, asyncio.Task[RemainingSuggestion | SkipReason]] = {}
         self._prefetches: dict[str, _Prefetch] = {}  # the newest of each file
@@ -110,10 +114,10 @@ class CompletionProvider:
         self._requested_modes: dict[str, CompletionMode] = {}
 
     async def provide(self, uri: str, inline_request: InlineRequest) -> InlineItem | None:
-        """Return a suggestion; None: `last_reason` tells why there is none.
+        """Return a suggestion; if there is none, return None and set `last_reason`.
 
         Cancelling this call also cancels the request at the gateway, unless a newer keystroke joins
-        it.
+        this request in time (`in_flight_request.GRACE_S`).
         """
         self._num_calls += 1
         number = self._num_calls
@@ -154,7 +158,11 @@ class CompletionProvider:
     def _build_context(
         self, file: OpenFile, inline_request: InlineRequest, lead: str
     ) -> tuple[CompletionContext, str]:
-        """Return the context with its mode, and the text before the cursor that it assumes."""
+        """Return the context with its mode, and the whole lead.
+
+        The lead is the text that the context has before the cursor, although it is not in the file:
+        the rest of the selected list item, and the marks that open a requested docstring.
+        """
         position, is_invoked = inline_request.position, inline_request.is_invoked
         mode = self._requested_modes.pop(file.uri, None) if is_invoked else None
         context = file.context_at(position, is_invoked=is_invoked, lead=lead)
@@ -166,7 +174,7 @@ class CompletionProvider:
         return apply_mode(context, requested=mode, allowed=allowed), lead
 
     def on_rejected(self, uri: str) -> None:
-        """Stop a suggestion that is still growing, and its prefetch: nobody sees it any more."""
+        """Stop the file's growing suggestion and prefetch, because the suggestion is hidden now."""
         self._client.cancel_growing(uri)
         self._cancel_prefetch(uri)
 
@@ -214,7 +222,7 @@ class CompletionProvider:
         return cached if cached is not None else await self._request_suggestion(file, context)
 
     def _find_cached(self, context: CompletionContext) -> RemainingSuggestion | SkipReason | None:
-        """Find a cached suggestion; None if nothing is known for this context."""
+        """Return a cached suggestion; NOTHING_TO_SUGGEST if it is empty, None if there is none."""
         cached = self._state.cache.find(context)
         if cached is None:
             return None
@@ -244,7 +252,10 @@ class CompletionProvider:
     async def _wait_for_text(
         self, flight: InFlightRequest, context: CompletionContext
     ) -> SkipReason | None:
-        """Wait for a suggestion, or its first line if the editor shows more as it arrives."""
+        """Wait for a suggestion, or only for its first line if the editor can show a growing one.
+
+        Return None, or why there is no suggestion.
+        """
         num_typed = len(context.prefix) - len(flight.context.prefix)
         if self.can_grow and await flight.wait_passed(num_typed):
             self._client.offer_part(flight)
@@ -253,7 +264,7 @@ class CompletionProvider:
         return None if flight.offered else _reason_of(result, context)
 
     def _find_wait_reason(self, context: CompletionContext) -> SkipReason | None:
-        """Return why no request may be sent now. Invoked requests ignore the retry delay."""
+        """Return why no request may be sent now, or None. Invoked requests ignore the backoff."""
         board = self._state.board
         if board.signed_out_reason is not None:
             return SkipReason.SIGNED_OUT
@@ -285,6 +296,7 @@ class CompletionProvider:
     def _make_item(
         self, file: OpenFile, position: Position, lead: str, remaining: RemainingSuggestion
     ) -> InlineItem:
+        """Return the item for the editor, and track it as shown."""
         text = lead + remaining.text
         self._state.outcomes.show(
             file.uri,
@@ -305,7 +317,10 @@ class CompletionProvider:
     def _prefetch_soon(
         self, file: OpenFile, context: CompletionContext, remaining: RemainingSuggestion
     ) -> None:
-        """Prefetch what follows the suggestion. Keys that are typed into it do not cancel this."""
+        """Start a task that prefetches the text after the suggestion.
+
+        It continues while the user types the suggestion's text.
+        """
         id = remaining.suggestion.id
         older = self._prefetches.get(file.uri)
         is_running = older is not None and older.suggestion_id == id and not older.task.done()
@@ -323,10 +338,11 @@ class CompletionProvider:
     async def _prefetch(
         self, file: OpenFile, context: CompletionContext, remaining: RemainingSuggestion
     ) -> None:
-        """Prefetch the completion after the accepted suggestion, or else that of the next line.
+        """Prefetch the completion after the suggestion. If it is empty, prefetch the next line's.
 
-        If no request may be sent at once, this waits first, and leaves out the next line; the next
-        key tries again. A prefetch has the lowest priority, and a busy pool rejects it.
+        Wait first if no request may be sent at once. The next line's completion is requested only
+        if a request may be sent at once; otherwise the next key tries again. A prefetch has the
+        lowest priority: a busy pool rejects it first.
         """
         if not self._state.debouncer.is_eager(reserve=_RESERVE):
             await asyncio.sleep(PREFETCH_AFTER_S)
@@ -342,7 +358,7 @@ class CompletionProvider:
             await self._prefetch_at(file, _start_next_line(accepted))
 
     async def _prefetch_at(self, file: OpenFile, context: CompletionContext) -> bool:
-        """Request a completion if there is none; return whether there is text now."""
+        """Request a completion unless one is cached; return whether text is cached now."""
         cached = self._state.cache.find(context)
         if cached is None and self._is_idle(context):
             await self._client.start(file, context, is_prefetch=True).wait_result()

@@ -1,7 +1,7 @@
 """Matches content exclusion globs of a policy with paths, in the same way as the gateway.
 
-This package cannot import the gateway's module (caret.contracts.content_exclusion), which explains
-the rules. Tests check both with the same table of cases.
+The gateway's module, caret.contracts.content_exclusion, explains the rules. This package cannot
+import that module. Tests check both modules with the same table of cases.
 """
 
 import re
@@ -17,7 +17,7 @@ _ANY_FOLDERS: Final = re.compile(r"//(?:\*\*//)+")
 def is_excluded(path: str, globs: Iterable[str]) -> bool:
     """Return whether a glob matches the path.
 
-    They are compared with every slash doubled. In the glob, `//**//` becomes `/*/`, so that `**/`
+    Each slash in path and globs is doubled, and `//**//` in a glob becomes `/*/`. Therefore `**/`
     matches any number of folders, including none.
     """
     spellings = _path_spellings(_doubled_path(path))
@@ -32,7 +32,7 @@ def _compile_glob(glob: str) -> re.Pattern[str]:
 
 
 def _path_spellings(text: str) -> tuple[str, ...]:
-    """Return the text in NFC, and case-folded: `ß` is matched by `?` and by `ss`."""
+    """Return a path or glob in Unicode's NFC, and case-folded: both `?` and `ss` match `ß`."""
     if text.isascii():
         return (text,)
     folded = normalize("NFC", normalize("NFD", text).casefold())
@@ -40,6 +40,7 @@ def _path_spellings(text: str) -> tuple[str, ...]:
 
 
 def _doubled_path(path: str) -> str:
+    """Return the path with `.` and `..` resolved, and each slash doubled."""
     parts: list[str] = []
     for part in path.replace("\\", "/").split("/"):
         if part == "..":

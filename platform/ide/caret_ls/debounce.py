@@ -1,16 +1,18 @@
-"""Debouncing: how long to wait for another keystroke. Pure: times are passed in, in seconds.
+"""Debouncing: how long to wait after a keystroke before a request is sent. Pure.
 
 Rules:
 
-1. At least `min_delay_ms` (75 ms) after the last change. On a fresh line, or when invoked, there is
-   no wait. The other rules never extend the wait beyond 250 ms.
-2. At least one and a half of the user's usual time between keys. So requests are sent when the user
-   pauses, not at each key.
-3. Slow responses make frequent requests useless, so the wait grows with the response time.
-4. The wait grows with each rejected suggestion; an accepted one resets it.
-5. Each key adds to an allowance. While it is enough for a request, and responses come before the
-   next key, requests are sent at once, unless the user has set a longer wait. So text is there
-   early, but requests for each key stay limited.
+1. On a line that is blank before the cursor, or if the user invokes a suggestion, there is no wait.
+   Otherwise the wait is at least `min_delay_ms` (by default 75 ms), unless rule 5 applies. Rules 2
+   to 4 never extend it beyond 250 ms.
+2. The wait is at least one and a half of the user's usual time between keys. So requests are sent
+   when the user pauses, not at each key.
+3. Slow responses make frequent requests useless. So the wait grows with the response time.
+4. The wait grows with each rejected suggestion, up to four. An accepted suggestion resets it.
+5. Each key adds to an allowance of requests, and each request uses one. There is no wait while the
+   allowance has a request left, and responses usually arrive within 150 ms and before the next key.
+   So text appears early, but the number of requests for each key is limited. If the user has set a
+   longer `min_delay_ms` than the default, this rule does not apply.
 """
 
 from collections import deque
@@ -20,26 +22,28 @@ from typing import Final
 
 MIN_WAIT_MS: Final = 75.0  # Copilot's wait
 MAX_WAIT_MS: Final = 250.0
-# From replays of typing in simulated time. With three quarters of the gap, a weak model gets a
-# request at every second key, and most responses come too late for the next one.
-_GAP_SHARE: Final = 1.5
+# Wait, as a multiple of the usual time between two keys (the gap). From replays of typing in
+# simulated time: with three quarters of the gap, a weak model gets a request at every second key,
+# and most responses arrive too late for the next key.
+_GAP_FACTOR: Final = 1.5
 USUAL_RESPONSE_MS: Final = 150.0  # slower responses extend the wait
-_NUM_KEYS: Final = 12  # the last dozen keys show the current speed of typing
-_MAX_TYPING_GAP_S: Final = 1.0  # a longer pause is not typing
-_NUM_RESPONSES: Final = 8
-_WAIT_GROWTH: Final = 0.1  # how much longer the wait gets with each rejected suggestion
-_MAX_REJECTIONS: Final = 4
-# From replays of typing in simulated time: a request that is sent at once is visible more often
-# than one that is sent after a wait.
+_NUM_KEYS: Final = 12  # the last keys, which show the current speed of typing
+_MAX_TYPING_GAP_S: Final = 1.0  # a longer gap is a pause, and does not count
+_NUM_RESPONSES: Final = 8  # the last responses, which show how fast the gateway is
+_WAIT_GROWTH: Final = 0.1  # each rejected suggestion extends the wait by this share
+_MAX_REJECTIONS: Final = 4  # further ones do not extend the wait
+# Requests that each key adds to the allowance. From replays of typing in simulated time: the result
+# of a request that is sent at once is visible more often than one after a wait.
 _ALLOWANCE_PER_KEY: Final = 0.33
-MAX_ALLOWANCE: Final = 3.0
+MAX_ALLOWANCE: Final = 3.0  # requests
 
 
 @dataclass(slots=True)
 class Debouncer:
-    """Typing speed and response times in one editor."""
+    """Computes waits from the typing speed, response times and rejections in one editor."""
 
     min_delay_ms: float = MIN_WAIT_MS
+    # Monotonic times of the last keys.
     _keys_s: deque[float] = field(default_factory=lambda: deque(maxlen=_NUM_KEYS))
     _responses_ms: deque[float] = field(default_factory=lambda: deque(maxlen=_NUM_RESPONSES))
     _num_rejections: int = 0
@@ -62,7 +66,10 @@ class Debouncer:
         self._num_rejections = 0
 
     def delay_s(self, now_s: float, *, is_invoked: bool, is_fresh_line: bool) -> float:
-        """Return the seconds to wait from now on."""
+        """Return the seconds to wait from now on; 0: send the request at once.
+
+        A line is fresh if it is blank before the cursor.
+        """
         if is_invoked or is_fresh_line or not self._keys_s:
             return 0.0
         if self.is_eager():
@@ -71,9 +78,9 @@ class Debouncer:
         return max(self._compute_pause_ms() / 1000 - passed_s, 0.0)
 
     def is_eager(self, *, reserve: float = 0.0) -> bool:
-        """Return whether a request may be sent at once: see rule 5.
+        """Return whether a request may be sent at once (rule 5).
 
-        `reserve` is the allowance that must be left for other requests.
+        `reserve` is the number of requests that must then be left in the allowance.
         """
         response_ms = _median(self._responses_ms)
         is_fast = response_ms <= min(USUAL_RESPONSE_MS, self._usual_gap_ms() or USUAL_RESPONSE_MS)
@@ -83,10 +90,11 @@ class Debouncer:
     def _compute_pause_ms(self) -> float:
         slow_ms = max(_median(self._responses_ms) - USUAL_RESPONSE_MS, 0.0)
         patience = 1 + _WAIT_GROWTH * self._num_rejections
-        wanted_ms = max(self.min_delay_ms + slow_ms, _GAP_SHARE * self._usual_gap_ms()) * patience
+        wanted_ms = max(self.min_delay_ms + slow_ms, _GAP_FACTOR * self._usual_gap_ms()) * patience
         return min(max(wanted_ms, self.min_delay_ms), max(MAX_WAIT_MS, self.min_delay_ms))
 
     def _usual_gap_ms(self) -> float:
+        """Return the median time between two keys, without pauses; 0: not known yet."""
         gaps = [after - before for before, after in pairwise(self._keys_s)]
         return _median([gap * 1000 for gap in gaps if gap < _MAX_TYPING_GAP_S])
 

@@ -1,6 +1,6 @@
 """Signs in by the device flow (RFC 8628): the user confirms a code in the console.
 
-The key is never logged, and neither are the codes.
+Neither the API key nor the codes are logged.
 """
 
 import asyncio
@@ -18,24 +18,25 @@ from typing import Any, Final
 
 _CLIENT_ID: Final = "caret-ls"
 _GRANT: Final = "urn:ietf:params:oauth:grant-type:device_code"
-_DEFAULT_INTERVAL_S: Final = 5.0  # RFC 8628, section 3.2
-_SLOWER_BY_S: Final = 5.0  # section 3.5
-_MAX_INTERVAL_S: Final = 60.0
-_MAX_LIFETIME_S: Final = 3_600.0
-_TIMEOUT_S: Final = 10.0
+_DEFAULT_INTERVAL_S: Final = 5.0  # between two polls: RFC 8628, section 3.2
+_SLOWER_BY_S: Final = 5.0  # added if the console answers `slow_down`: section 3.5
+_MAX_INTERVAL_S: Final = 60.0  # failed polls double the interval up to this
+_MAX_LIFETIME_S: Final = 3_600.0  # even if the codes are valid for longer
+_TIMEOUT_S: Final = 10.0  # for one HTTP request
 _MAX_RESPONSE_BYTES: Final = 64 * 1024
-_MAX_NAME_CHARS: Final = 55
+_MAX_NAME_CHARS: Final = 55  # of the editor or the machine; the console's limit
 _log = logging.getLogger(__name__)
 
 Json = dict[str, Any]
-Post = Callable[[str, Mapping[str, str]], Awaitable[Json]]  # raises OSError, ValueError
-Sleep = Callable[[float], Awaitable[None]]
+# Posts the fields of a form to a path of the console. Raises OSError, ValueError.
+Post = Callable[[str, Mapping[str, str]], Awaitable[Json]]
+Sleep = Callable[[float], Awaitable[None]]  # gets seconds
 
 
 class SignInProblem(StrEnum):
     DENIED = "denied"  # by the user, or by the tenant's policy
-    EXPIRED = "expired"
-    UNREACHABLE = "unreachable"  # the console does not respond, or another service does
+    EXPIRED = "expired"  # the codes, or the console refuses them for another reason
+    UNREACHABLE = "unreachable"  # the console does not respond, or its response is not as expected
 
 
 class SignInFailed(Exception):
@@ -46,16 +47,16 @@ class SignInFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class DeviceCodes:
-    device_code: str = field(repr=False)
-    user_code: str
-    verification_uri: str
+    device_code: str = field(repr=False)  # the secret with which this server polls
+    user_code: str  # the user enters it in the console, or compares it with the code there
+    verification_uri: str  # the page of the console where the user confirms the code
     verification_uri_complete: str  # the same page, with the code filled in
-    expires_in_s: float
-    interval_s: float
+    expires_in_s: float  # from now on
+    interval_s: float  # between two polls
 
 
 async def request_codes(post: Post, *, editor: str) -> DeviceCodes:
-    """Begin a sign-in. Raises SignInFailed."""
+    """Begin a sign-in: request the codes from the console. Raises SignInFailed."""
     fields = {
         "client_id": _CLIENT_ID,
         "editor": _keep_printable(editor) or "Editor",
@@ -78,7 +79,7 @@ async def request_codes(post: Post, *, editor: str) -> DeviceCodes:
 
 
 async def wait_for_key(post: Post, codes: DeviceCodes, sleep: Sleep = asyncio.sleep) -> str:
-    """Poll until the user has decided, and return the key. Raises SignInFailed."""
+    """Poll until the user has decided, and return the API key. Raises SignInFailed."""
     fields = {"grant_type": _GRANT, "device_code": codes.device_code, "client_id": _CLIENT_ID}
     interval_s, waited_s = codes.interval_s, 0.0
     while waited_s < codes.expires_in_s:
@@ -86,7 +87,7 @@ async def wait_for_key(post: Post, codes: DeviceCodes, sleep: Sleep = asyncio.sl
         waited_s += interval_s
         try:
             response = await post("/oauth/token", fields)
-        except (OSError, ValueError):  # section 3.5: poll less often after a timeout
+        except (OSError, ValueError):  # poll less often after a timeout: section 3.5
             interval_s = min(interval_s * 2, _MAX_INTERVAL_S)
             continue
         if isinstance(response.get("access_token"), str):
@@ -110,7 +111,11 @@ def make_post(console_url: str) -> Post:
 
 
 def _post(url: str, fields: Mapping[str, str]) -> Json:
-    """Post a form. Errors of the protocol are JSON, too. Raises OSError, ValueError."""
+    """Post a form and return the JSON object of the answer.
+
+    A status such as 400 raises nothing, because the protocol's errors are JSON objects, too. Raises
+    OSError, ValueError.
+    """
     body = urllib.parse.urlencode(fields).encode()
     request = urllib.request.Request(_web_address(url), body)  # noqa: S310  # checked
     try:
@@ -128,7 +133,7 @@ def _post(url: str, fields: Mapping[str, str]) -> Json:
 
 
 def _web_address(value: object) -> str:
-    """Return a URL that a browser may open. Raises ValueError."""
+    """Return the value if it is a URL with http or https. Raises ValueError."""
     text = str(value)
     if not text.startswith(("http://", "https://")):
         raise ValueError("not a web address")
@@ -136,4 +141,5 @@ def _web_address(value: object) -> str:
 
 
 def _keep_printable(text: str) -> str:
+    """Return the printable characters, at most as many as the console accepts in a name."""
     return "".join(char for char in text if char.isprintable())[:_MAX_NAME_CHARS].strip()

@@ -1,7 +1,7 @@
-"""Docstrings of each language: their marks, and the functions that they belong to. Pure.
+"""Docstrings of each language: the marks around them, and their place at a function. Pure.
 
 Functions are recognised by regular expressions, without a grammar. If a function is not recognised,
-no docstring can be written for it.
+no docstring can be written for it. In this module, a class or another type is also a function.
 """
 
 import re
@@ -10,7 +10,7 @@ from typing import Final
 
 from caret_ls.completion_context import CompletionContext
 
-# Languages whose docstrings are comments like /** this */.
+# Languages whose docstrings are comments that begin with /** and end with */.
 _STAR_LANGUAGES: Final = frozenset(
     (
         *("c", "cpp", "c++", "objective-c", "java", "kotlin", "scala", "dart", "groovy", "php"),
@@ -22,7 +22,7 @@ _QUOTES_OPEN: Final = re.compile(r"""^\s*[rRuU]?(\"{3}|'{3})\s*$""")
 _STARS_OPEN: Final = re.compile(r"^\s*/\*\*\s*$")
 _STARS_CONTINUED: Final = re.compile(r"^\s*\*?\s*$")
 _COLON: Final = re.compile(r":\s*(?:#.*)?$")
-# A head is the first line of a function or class.
+# A head is the first line of a function. The first group is its indentation.
 _PYTHON_HEAD: Final = re.compile(r"^(\s*)(?:async\s+)?(?:def|class)\s+\w+")
 _STARS_HEAD: Final = re.compile(
     r"""^(\s*)(?:
@@ -36,27 +36,27 @@ _STARS_HEAD: Final = re.compile(
     )""",
     re.VERBOSE,
 )
-_MAX_HEAD_LINES: Final = 20
+_MAX_HEAD_LINES: Final = 20  # in Python, from the head to the colon that ends the signature
 
 
 @dataclass(frozen=True, slots=True)
 class DocstringPlace:
-    """The place of a docstring that is to be written: between two lines."""
+    """The place between two lines where a docstring is to be written."""
 
-    line: int  # the docstring is inserted before this line
-    opening: str  # indentation and marks
-    has_docstring: bool  # there is one already
+    line: int  # the docstring is inserted before this line, which counts from 0
+    opening: str  # the docstring's indentation and its opening marks
+    has_docstring: bool  # the function already has a docstring
 
 
 def docstring_opener(language: str) -> str:
-    """Return the marks that open a docstring; "" if the language's are not known."""
+    """Return the marks that open a docstring; "" if Caret does not know them for the language."""
     if language.lower() == "python":
         return '"""'
     return "/**" if language.lower() in _STAR_LANGUAGES else ""
 
 
 def is_docstring_opened(context: CompletionContext) -> bool:
-    """Return whether the cursor is in a docstring that was opened and is still empty."""
+    """Return whether the cursor is in a docstring that has opening marks and no text yet."""
     if context.line_after.strip("\"'*/ \t"):
         return False
     before = context.line_before
@@ -72,9 +72,9 @@ def is_docstring_opened(context: CompletionContext) -> bool:
 
 
 def find_function(language: str, lines: list[str], line: int) -> DocstringPlace | None:
-    """Return the place of the docstring of the function or class around a line.
+    """Return the place for the docstring of the function around a line, which counts from 0.
 
-    None: the language's docstrings are not known, or there is no function.
+    None: Caret does not know the language's docstrings, or there is no function.
     """
     opener = docstring_opener(language)
     head = _PYTHON_HEAD if opener == '"""' else _STARS_HEAD if opener else None
@@ -89,7 +89,11 @@ def find_function(language: str, lines: list[str], line: int) -> DocstringPlace 
 
 
 def _may_begin_docstring(above: list[str]) -> bool:
-    """Return whether quotes after these lines open a docstring, instead of ending one."""
+    """Return whether quotes below these lines open a docstring.
+
+    They do so below a line that ends with a colon, or if only comments and blank lines are above.
+    Elsewhere they may end a docstring.
+    """
     line = next((line for line in reversed(above) if line.strip()), "")
     if _COLON.search(line) is not None:
         return True
@@ -97,7 +101,10 @@ def _may_begin_docstring(above: list[str]) -> bool:
 
 
 def _find_head(lines: list[str], line: int, head: re.Pattern[str]) -> tuple[int, str] | None:
-    """Return the nearest function that begins at the line, or above it with less indentation."""
+    """Return line and indentation of the nearest function that begins at the line or contains it.
+
+    A function above contains the line if no line in between has less or the same indentation.
+    """
     min_indent = None  # of the lines below
     for index in range(line, -1, -1):
         text = lines[index]
@@ -106,7 +113,7 @@ def _find_head(lines: list[str], line: int, head: re.Pattern[str]) -> tuple[int,
         match = head.match(text)
         if match and (min_indent is None or len(match[1]) < min_indent):
             return index, match[1]
-        # A closing bracket belongs to a head of the same indentation.
+        # A closing bracket belongs to a head of the same indentation, so it counts as deeper.
         is_inside = text.lstrip().startswith(")") or (
             min_indent is None and text.strip()[0] in "}]"
         )
@@ -116,7 +123,10 @@ def _find_head(lines: list[str], line: int, head: re.Pattern[str]) -> tuple[int,
 
 
 def _place_below(lines: list[str], index: int, indent: str) -> DocstringPlace | None:
-    """Return the place below a head, which ends with a colon, perhaps some lines later."""
+    """Return the place below the signature, which may have several lines and ends with a colon.
+
+    None: the colon was not found.
+    """
     for end in range(index, min(index + _MAX_HEAD_LINES, len(lines))):
         if _COLON.search(lines[end]):
             below = next((line for line in lines[end + 1 :] if line.strip()), "")

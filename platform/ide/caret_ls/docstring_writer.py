@@ -1,4 +1,7 @@
-"""Writes a docstring for the function at the cursor: one edit, if the file has not changed."""
+"""Writes a docstring for the function at a line of a file.
+
+The result is one edit. If the file changes before the text arrives, there is no edit.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,23 +20,25 @@ from caret_ls.status_board import StatusBoard
 from caret_ls.text_document import Position, split_lines
 from caret_ls.workspace import OpenFile, OpenFiles
 
-_COMPLETE: Final = ("stop", "length")
+_COMPLETE_REASONS: Final = ("stop", "length")
 _QUOTES: Final = '"""'
 
 
 @dataclass(frozen=True, slots=True)
 class DocstringEdit:
     uri: str
-    position: Position  # the start of a line
-    text: str  # with its line end
+    position: Position  # where the text is inserted: the start of a line
+    text: str  # the docstring and a line end
 
 
 @dataclass(frozen=True, slots=True)
 class WriterState:
+    """The state that the writer depends on."""
+
     files: OpenFiles
     board: StatusBoard
-    modes_of: Callable[[str], frozenset[str]]  # allowed in a repository
-    can_send: Callable[[OpenFile], bool]
+    modes_of: Callable[[str], frozenset[str]]  # modes that are allowed in the named repository
+    can_send: Callable[[OpenFile], bool]  # False: excluded, secret or generated
     build_request_context: Callable[[OpenFile], RequestContext]
     new_id: Callable[[], str]
 
@@ -44,7 +49,10 @@ class DocstringWriter:
         self._gateway = gateway
 
     async def write(self, uri: str, line: int) -> DocstringEdit | SkipReason:
-        """Return the edit that adds a docstring to the function at a line, or why there is none."""
+        """Return the edit that adds a docstring to the function at the line, which counts from 0.
+
+        If there is no edit, return the reason.
+        """
         file = self._state.files.get(uri)
         if file is None:
             return SkipReason.FILE_CLOSED
@@ -78,6 +86,7 @@ class DocstringWriter:
         return next((reason for is_true, reason in conditions if is_true), None)
 
     async def _request_text(self, file: OpenFile, place: DocstringPlace) -> str | SkipReason:
+        """Return the generated text after the opening marks, or why there is none."""
         lines = split_lines(file.text)
         context = CompletionContext(
             uri=file.uri,
@@ -105,7 +114,10 @@ class DocstringWriter:
             self._state.board.on_request_ended()
 
     async def _read_text(self, frame: frames.Frame) -> str | SkipReason:
-        """Return the generated text, or why there is none. Raises RequestEnded."""
+        """Send the request, and return the generated text or why there is none.
+
+        Raises RequestEnded.
+        """
         text = ""
         async with self._gateway.request(frame) as responses:
             async for response in responses:
@@ -113,16 +125,16 @@ class DocstringWriter:
                     text += str(response.get("text", ""))
                     continue
                 reason = str(response.get("finish_reason"))
-                if reason in _COMPLETE and text.strip():
+                if reason in _COMPLETE_REASONS and text.strip():
                     return text
-                if reason in (*_COMPLETE, "filtered"):
+                if reason in (*_COMPLETE_REASONS, "filtered"):
                     return SkipReason.NOTHING_TO_SUGGEST
                 return REASONS.get(reason, SkipReason.REFUSED)
         return SkipReason.OFFLINE
 
 
 def _close(place: DocstringPlace, text: str) -> str:
-    """Return the text up to its closing marks, which are added if they are missing."""
+    """Return the text up to the closing marks, with them. They are added if they are missing."""
     end = _QUOTES if place.opening.endswith(_QUOTES) else "*/"
     body = text.partition(end)[0].rstrip()
     indent = place.opening[: len(place.opening) - len(place.opening.lstrip())]

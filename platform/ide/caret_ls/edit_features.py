@@ -1,13 +1,15 @@
-"""The messages of next edits, besides those of `server`.
+"""Messages for next edits. platform/docs/editors.md has examples.
 
 $/caret/nextEdit        request: {"uri", "position", "diagnostics": [{"line", "severity",
                         "message"}], "isFollowUp"}. The severity is `error`, `warning`,
                         `information` or `hint`; `isFollowUp` is true after an accepted edit.
-                        Response: {"id", "version", "edit": {"range", "newText"}} or {"reason"};
-                        the request can be cancelled, and a change of the text cancels it
-$/caret/editDisplayed   from the editor: {"id"} if the edit is on the screen
-$/caret/editAccepted    from the editor: {"id"}, before it changes the text
-$/caret/editDismissed   from the editor: {"id"} if the edit is hidden
+                        Response: {"id", "version", "edit": {"range", "newText"}} or {"reason"}.
+                        `version` is the version of the text that the edit fits. The request can
+                        be cancelled, and a change of the text cancels it
+$/caret/editDisplayed   from the editor: {"id"} when the edit is on the screen
+$/caret/editAccepted    from the editor: {"id"} when the user accepts the edit, before the editor
+                        changes the text
+$/caret/editDismissed   from the editor: {"id"} when the edit is hidden
 """
 
 from collections.abc import Callable
@@ -29,6 +31,8 @@ EDIT_DISMISSED: Final = "$/caret/editDismissed"
 
 
 def add_edit_features(server: LanguageServer, get_session: Callable[[], Session]) -> None:
+    """Register the handlers of the messages above."""
+
     @server.feature(NEXT_EDIT)
     async def suggest_edit(params: Any) -> dict[str, Any]:
         result = await get_session().next_edits.suggest(_to_edit_request(params))
@@ -48,7 +52,7 @@ def add_edit_features(server: LanguageServer, get_session: Callable[[], Session]
 
 
 def _to_edit_request(params: Any) -> EditRequest:
-    """Convert the parameters, which pygls has made an object of unknown attributes."""
+    """Convert the parameters. pygls makes an object with their fields as attributes."""
     diagnostics = tuple(
         EditorDiagnostic(int(item.line), str(item.severity), str(item.message))
         for item in getattr(params, "diagnostics", ())

@@ -1,4 +1,4 @@
-"""A sign-in from the editor: what the user sees, and where the key is kept.
+"""A sign-in from the editor: shows the code and the result to the user, and stores the API key.
 
 `device_sign_in` implements the protocol.
 """
@@ -26,6 +26,7 @@ from caret_ls.device_sign_in import (
 from caret_ls.settings import Settings, config_folder, has_capability
 
 SIGNED_IN: Final = "$/caret/signedIn"
+# Experimental capabilities of editors (see `server`).
 _PROGRESS_NOTICES: Final = "caretProgressNotices"
 _SECRET_STORAGE: Final = "caretSecretStorage"  # noqa: S105  # a capability, not a secret
 _PROBLEMS: Final = {
@@ -38,6 +39,7 @@ _log = logging.getLogger(__name__)
 
 class EditorSignIn:
     def __init__(self, server: LanguageServer, use_key: Callable[[str], Awaitable[None]]) -> None:
+        """`use_key` connects to the gateway with the new API key."""
         self._server = server
         self._use_key = use_key
         self._task: asyncio.Task[None] | None = None
@@ -45,11 +47,12 @@ class EditorSignIn:
         self._has_progress_notices = False
 
     def initialize(self, experimental_capabilities: object) -> None:
+        """Read the capabilities that the editor declares; they may be any JSON value."""
         self._has_secret_storage = has_capability(experimental_capabilities, _SECRET_STORAGE)
         self._has_progress_notices = has_capability(experimental_capabilities, _PROGRESS_NOTICES)
 
     def start(self, settings: Settings, *, editor: str) -> asyncio.Task[None]:
-        """Start a sign-in in place of one in progress, and return its task."""
+        """Start a sign-in and return its task. A sign-in in progress is cancelled."""
         self._cancel()
         self._task = asyncio.create_task(self._sign_in(settings, editor))
         return self._task
@@ -78,9 +81,10 @@ class EditorSignIn:
 
     @asynccontextmanager
     async def _show_codes(self, codes: DeviceCodes) -> AsyncIterator[None]:
-        """Open the page where the user confirms the code, and show the code until the block ends.
+        """Open the page where the user confirms the code, and show the code.
 
-        An editor that cannot close a notice shows it longer.
+        With `caretProgressNotices`, the code is visible until the block ends. Otherwise it is in a
+        message, which the user closes.
         """
         text = (
             f"Caret: confirm the code {codes.user_code} in your browser, "
@@ -97,9 +101,9 @@ class EditorSignIn:
 
     @asynccontextmanager
     async def _show_progress(self, text: str) -> AsyncIterator[None]:
-        """Show a notice until the block ends. A user who cancels it cancels the sign-in."""
+        """Show a notice until the block ends. If the user cancels it, cancel the sign-in."""
         progress, token = self._server.work_done_progress, str(uuid4())
-        _ = await progress.create_async(token)  # None, although annotated as a future
+        _ = await progress.create_async(token)  # returns None, although annotated as a future
         progress.tokens[token].add_done_callback(self._cancel)
         progress.begin(token, types.WorkDoneProgressBegin(text, cancellable=True))
         try:
@@ -115,7 +119,10 @@ class EditorSignIn:
             self._server.window_show_document(page)
 
     async def _store_key(self, settings: Settings, key: str) -> None:
-        """Use the key, and store it. Raises OSError."""
+        """Use the API key, and store it: in the editor's secret storage, or else on this machine.
+
+        Raises OSError.
+        """
         await self._use_key(key)
         if self._has_secret_storage:
             self._server.protocol.notify(SIGNED_IN, {"key": key})
@@ -124,5 +131,5 @@ class EditorSignIn:
         await asyncio.to_thread(store)
 
     def _show_message(self, text: str, *, is_error: bool = False) -> None:
-        kind = types.MessageType.Error if is_error else types.MessageType.Info
-        self._server.window_show_message(types.ShowMessageParams(kind, text))
+        message_type = types.MessageType.Error if is_error else types.MessageType.Info
+        self._server.window_show_message(types.ShowMessageParams(message_type, text))

@@ -1,6 +1,7 @@
-"""Detects files that are neither completed nor used as context: secret and generated files.
+"""Detects secret and generated files, which are neither completed nor used as context.
 
-It checks the path and the first characters. The gateway checks again, more thoroughly.
+The path and the first characters decide. The gateway rejects generated context files again, by
+more rules, and redacts secrets in each prompt.
 """
 
 import re
@@ -10,7 +11,7 @@ from typing import Final
 
 
 class FileKind(StrEnum):
-    NORMAL = "written"  # by people
+    NORMAL = "written"  # by people: neither secret nor generated
     SECRET = "secret"  # noqa: S105  # not a password but a kind's name
     GENERATED = "generated"
 
@@ -22,6 +23,7 @@ _SECRET_NAME: Final = re.compile(
     | ^service[-_]account.*\.json$ | ^terraform\.tfvars$""",
     re.VERBOSE | re.IGNORECASE,
 )
+# Examples without secrets, although their names look like those of secret files.
 _NO_SECRET: Final = re.compile(r"^\.?env\.(example|sample|template|dist)$", re.IGNORECASE)
 _SECRET_FOLDERS: Final = frozenset({".ssh", ".gnupg", ".aws", ".kube", ".docker"})
 _SECRET_HEAD: Final = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY")
@@ -38,12 +40,12 @@ _GENERATED_HEAD: Final = re.compile(
     r"@generated\b|\bdo not (edit|modify)\b|\b(auto-?|automatically |machine.)generated\b",
     re.IGNORECASE,
 )
-_HEAD_CHARS: Final = 2_000
-_MAX_LINE_CHARS: Final = 5_000  # people do not write such long lines
+_HEAD_CHARS: Final = 2_000  # searched for private keys and for marks of generators
+_MAX_LINE_CHARS: Final = 5_000  # people do not write longer lines
 
 
 def detect_file_kind(path: str, head: str) -> FileKind:
-    """Detect the kind of a file; `head` is its text, or a few thousand characters of its start."""
+    """Return the kind of a file; `head` is its text, or at least the first 2,000 characters."""
     *folders, name = PurePosixPath(path.replace("\\", "/")).parts or ("",)
     if _is_secret(name, folders, head):
         return FileKind.SECRET

@@ -1,4 +1,4 @@
-"""Frames of the stream protocol `caret.v1` (platform/docs/protocol.md) for a client."""
+"""Frames of the stream protocol `caret.v1`, which platform/docs/protocol.md explains. Pure."""
 
 import json
 from dataclasses import dataclass
@@ -8,14 +8,16 @@ from caret_ls.completion_context import CompletionContext
 from caret_ls.outcome_tracker import EditorOutcome
 
 SUBPROTOCOL: Final = "caret.v1"
-MAX_NAME_CHARS: Final = 512
-Frame = dict[str, Any]
+MAX_NAME_CHARS: Final = 512  # of a path or of a repository's name
+Frame = dict[str, Any]  # the JSON object of a frame
 
 
 @dataclass(frozen=True, slots=True)
 class FrameFile:
-    path: str
-    text: str
+    """A file that is sent as context."""
+
+    path: str  # in the repository
+    text: str  # of a long file, perhaps only a part
     edited_at: float  # Unix seconds; 0: unknown
     is_pinned: bool = False  # the repository chose it as context for all users
 
@@ -28,7 +30,7 @@ class FrameFile:
 class FrameDefinition:
     """A few lines of another file, which define a symbol."""
 
-    path: str
+    path: str  # of that file, in the repository
     text: str
 
     def to_fields(self) -> Frame:
@@ -37,13 +39,13 @@ class FrameDefinition:
 
 @dataclass(frozen=True, slots=True)
 class RequestContext:
-    """The context of a request. Pinned files come before other files, the latest of these first."""
+    """The context of a request besides the text around the cursor."""
 
-    files: tuple[FrameFile, ...] = ()
+    files: tuple[FrameFile, ...] = ()  # the pinned ones first, then the others, latest first
     definitions: tuple[FrameDefinition, ...] = ()  # sent with completions, except edits
-    repository: str = ""
-    framework: str = ""
-    imports: tuple[str, ...] = ()
+    repository: str = ""  # its name; "": the file is in no repository
+    framework: str = ""  # of the file, such as `django`; "": not known
+    imports: tuple[str, ...] = ()  # the modules that the file imports
 
     def to_fields(self) -> Frame:
         return {
@@ -96,11 +98,15 @@ def build_policy_query(repository: str) -> Frame:
 
 
 def build_typing(chars: dict[str, int]) -> Frame:
+    """Create a typing report: `chars` has the number of typed characters by language."""
     return {"type": "typing", "chars": chars}
 
 
 def build_outcome(report: EditorOutcome, *, shares_text: bool) -> Frame:
-    """Create an outcome frame. It contains no code but the edited text, if the user shares it."""
+    """Create an outcome frame.
+
+    It contains code only if the user shares it: the accepted text as the user later edited it.
+    """
     frame: Frame = {
         "type": "outcome",
         "id": report.id,
@@ -122,12 +128,12 @@ def build_outcome(report: EditorOutcome, *, shares_text: bool) -> Frame:
 
 
 def encode_frame(frame: Frame) -> str:
-    """Encode a frame. JSON escapes a lone surrogate, which UTF-8 cannot encode."""
+    """Encode a frame as ASCII. So it may contain lone surrogates, which UTF-8 cannot encode."""
     return json.dumps(frame, separators=(",", ":"))
 
 
 def decode_frame(text: str) -> Frame:
-    """Decode a frame; return {} for anything but an object, which a proxy may have sent."""
+    """Decode a frame. Return {} for a text that is not a JSON object, such as a proxy's error."""
     try:
         frame = json.loads(text)
     except ValueError:

@@ -1,7 +1,7 @@
-"""The only WebSocket to the gateway: reconnects whenever it ends, and never blocks the editor.
+"""The only WebSocket to the gateway. It reconnects whenever it ends, and never blocks the editor.
 
-Without a connection, or with a full backlog, frames are rejected, and requests fail at once.
-Nothing confirms that an accepted frame has arrived.
+Without a connection, or if too many frames wait to be sent, a new frame is not sent, and a request
+fails at once. Nothing confirms that a sent frame has arrived.
 """
 
 import asyncio
@@ -23,30 +23,31 @@ from caret_ls.frames import Frame
 
 _OPEN_TIMEOUT_S: Final = 10.0
 _STABLE_AFTER_S: Final = 5.0  # a connection that lived this long resets the backoff
-_SIGNED_OUT_S: Final = 300.0  # between attempts with a rejected key
-_CLOSE_KEY_ENDED: Final = 4401
-_MAX_CLOCK_JUMP_S: Final = 20.0
-_TICK_S: Final = 5.0
+_SIGNED_OUT_S: Final = 300.0  # between attempts with a rejected API key
+_CLOSE_KEY_ENDED: Final = 4401  # close code of the gateway if the API key is no longer valid
+_MAX_CLOCK_JUMP_S: Final = 20.0  # a larger jump of the wall clock means that the machine has slept
+_TICK_S: Final = 5.0  # between checks whether the machine has slept
 MAX_BACKLOG: Final = 64  # frames waiting to be sent
 
 
 class ConnectionState(StrEnum):
     CONNECTED = "connected"
     OFFLINE = "offline"
-    UNAUTHENTICATED = "signed_out"
+    UNAUTHENTICATED = "signed_out"  # there is no API key, or the gateway rejects it
 
 
 class RequestEnded(Exception):
-    """A request ended without a completion; `code` is the gateway's, or `offline`."""
+    """A request ended without a completion. `code` is the gateway's error code, or `offline`."""
 
     def __init__(self, code: str, *, retry_after_s: float | None = None) -> None:
         super().__init__(code)
         self.code = code
-        self.retry_after_s = retry_after_s  # None: not given
+        self.retry_after_s = retry_after_s  # None: the gateway named no time
 
 
 class ConnectionListener(Protocol):
-    def on_state(self, state: ConnectionState) -> None: ...
+    def on_state(self, state: ConnectionState) -> None:
+        """Handle the state after a connection began, ended or failed; it may be the same again."""
 
     def on_frame(self, frame: Frame) -> None:
         """Handle a frame that does not belong to a completion."""
@@ -55,8 +56,8 @@ class ConnectionListener(Protocol):
 @dataclass(frozen=True, slots=True)
 class Address:
     url: str  # http(s)://host:port of the gateway
-    key: str = field(repr=False)
-    editor: str = ""  # the editor's name for itself; sent in a header
+    key: str = field(repr=False)  # the API key
+    editor: str = ""  # name and version that the editor gives itself; sent in a header
 
 
 class GatewayConnection:
@@ -71,11 +72,13 @@ class GatewayConnection:
         self._listener = listener
         self._backoff = backoff
         self._clock = clock
-        self._tick_s = tick_s  # interval of the check whether the machine has slept
-        self._address: Address | None = None
-        self._is_refused = False
-        self._should_reconnect = asyncio.Event()  # another address, or awake again: reconnect
-        self._outgoing: asyncio.Queue[Frame] | None = None
+        self._tick_s = tick_s
+        self._address: Address | None = None  # None: there is no API key
+        self._is_refused = False  # whether the gateway rejected the API key
+        # Set if the address has changed, or the machine has slept.
+        self._should_reconnect = asyncio.Event()
+        self._outgoing: asyncio.Queue[Frame] | None = None  # None: not connected
+        # Responses of requests in flight, by ID.
         self._responses: dict[str, asyncio.Queue[Frame | RequestEnded]] = {}
 
     @property
@@ -83,16 +86,17 @@ class GatewayConnection:
         return self._address
 
     def set_address(self, address: Address | None) -> None:
-        """Connect to another address; None if there is no key.
+        """Connect to another address; None: there is no API key.
 
-        A rejected key is tried again, because it may have become valid.
+        The same address is tried again if the gateway rejected its API key, because the key may
+        have become valid.
         """
         if address != self._address or self._is_refused:
             self._address = address
             self._should_reconnect.set()
 
     def send(self, frame: Frame) -> bool:
-        """Send a frame; return False if there is no connection, or no room in the backlog."""
+        """Send a frame. Return False if there is no connection, or too many frames wait."""
         if self._outgoing is None or self._outgoing.full():
             return False
         self._outgoing.put_nowait(frame)
@@ -100,10 +104,10 @@ class GatewayConnection:
 
     @asynccontextmanager
     async def request(self, frame: Frame) -> AsyncIterator[AsyncIterator[Frame]]:
-        """Request a completion; yield its frames up to `done`.
+        """Request a completion, and yield an iterator of its frames up to `done`.
 
-        Leaving the block earlier cancels the request at the gateway. Raises RequestEnded, here or
-        while the frames are read.
+        Leaving the block before the request has ended cancels it at the gateway. Raises
+        RequestEnded at the start of the block, or while the frames are read.
         """
         responses: asyncio.Queue[Frame | RequestEnded] = asyncio.Queue()
         self._responses[frame["id"]] = responses
@@ -155,7 +159,7 @@ class GatewayConnection:
         except InvalidStatus as error:
             is_rejected = error.response.status_code in (401, 403)
             state = ConnectionState.UNAUTHENTICATED if is_rejected else ConnectionState.OFFLINE
-        # The environment may name a kind of proxy that needs a missing package.
+        # ImportError: the environment may name a kind of proxy that needs a missing package.
         except (OSError, WebSocketException, ValueError, ImportError):
             state = ConnectionState.OFFLINE
         self._is_refused = state is ConnectionState.UNAUTHENTICATED
@@ -169,7 +173,7 @@ class GatewayConnection:
         )
 
     async def _serve(self, socket: ClientConnection) -> None:
-        """Serve the connection until it ends, or until another one must replace it."""
+        """Serve the connection until it ends, or until another connection must replace it."""
         self._outgoing = asyncio.Queue(MAX_BACKLOG)
         self._listener.on_state(ConnectionState.CONNECTED)
         tasks = [
@@ -214,7 +218,7 @@ class GatewayConnection:
         """Reconnect after the machine has slept.
 
         During sleep the wall clock advances, but the monotonic clock stands still. The connection
-        is dead then, and would otherwise be noticed only by a timeout.
+        is dead afterwards. Without this check, only a timeout would show that.
         """
         clock_difference_s = self._clock.wall_s() - self._clock.monotonic_s()
         while True:

@@ -1,7 +1,7 @@
 """The git repository of a file: its name and its HEAD.
 
-They are read from git's files: `git` may not be installed, and a process every few seconds costs
-too much.
+Both are read from git's files. The command `git` may not be installed, and a process every few
+seconds would cost too much.
 """
 
 import re
@@ -9,18 +9,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-_MAX_FOLDERS: Final = 40
+_MAX_FOLDERS: Final = 40  # above a file that are searched for its repository
 _ORIGIN: Final = re.compile(r'^\[remote "origin"\](.*?)(?=^\[|\Z)', re.MULTILINE | re.DOTALL)
 _URL: Final = re.compile(r"^\s*url\s*=\s*(\S+)", re.MULTILINE)
-_OBJECT: Final = re.compile(r"[0-9a-f]{40,64}")
+_COMMIT: Final = re.compile(r"[0-9a-f]{40,64}")  # a hash in SHA-1 or SHA-256
 
 
 @dataclass(frozen=True, slots=True)
 class Repository:
     root: Path
-    name: str  # "owner/name" of its origin; without an origin, the folder's name
+    name: str  # "owner/name" in the URL of its origin; without an origin, the root folder's name
 
     def path_of(self, file: Path) -> str:
+        """Return the path of a file from the root, with "/"."""
         return file.relative_to(self.root).as_posix()
 
 
@@ -28,12 +29,12 @@ class Repository:
 class GitHead:
     """The checked-out branch and commit.
 
-    A different `branch` means a switch. A different `commit` alone means a pull, a commit or a
-    rebase.
+    If the branch differs from an earlier one, the user has switched branches. If only the commit
+    differs, there was a pull, a commit or a rebase.
     """
 
-    branch: str  # "": detached HEAD
-    commit: str
+    branch: str  # "": no branch is checked out (detached HEAD)
+    commit: str  # hash; "": the branch has no commit yet, or the hash could not be read
 
 
 def find_repository(file: Path) -> Repository | None:
@@ -46,19 +47,22 @@ def find_repository(file: Path) -> Repository | None:
 
 
 def read_head(repository: Repository) -> GitHead | None:
-    """Return the current HEAD; None if it cannot be read, perhaps only at the moment."""
+    """Return the current HEAD; None if it cannot be read, perhaps because git is changing it."""
     git = _find_git_folder(repository.root)
     head = _read_text(git / "HEAD").strip() if git is not None else ""
     if git is None or not head:
         return None
     if not head.startswith("ref: "):
         return GitHead("", head)
-    branch = head.removeprefix("ref: ")
-    return GitHead(branch.removeprefix("refs/heads/"), _read_commit(git, branch))
+    reference = head.removeprefix("ref: ")
+    return GitHead(reference.removeprefix("refs/heads/"), _read_commit(git, reference))
 
 
 def _find_git_folder(folder: Path) -> Path | None:
-    """Return the git directory. In a linked work tree, `.git` is a file with its path."""
+    """Return the git directory of a work tree; None if the folder is not the root of one.
+
+    In a linked work tree, `.git` is a file that contains the path of the git directory.
+    """
     dot_git = folder / ".git"
     try:
         if dot_git.is_dir():
@@ -72,7 +76,7 @@ def _find_git_folder(folder: Path) -> Path | None:
 
 
 def _find_common_folder(git: Path) -> Path:
-    """Return the directory with the branches and settings of all work trees."""
+    """Return the directory with the branches and settings that all work trees share."""
     link = _read_text(git / "commondir").strip()
     return git / link if link else git
 
@@ -89,19 +93,21 @@ def name_of(url: str) -> str:
     return "/".join([part for part in parts if part][-2:])
 
 
-def _read_commit(git: Path, branch: str) -> str:
+def _read_commit(git: Path, reference: str) -> str:
+    """Return the commit of a reference such as `refs/heads/main`; "" if there is none."""
     common = _find_common_folder(git)
-    loose = _read_text(common / branch).strip()
-    if loose:
-        return loose
+    commit_in_own_file = _read_text(common / reference).strip()
+    if commit_in_own_file:
+        return commit_in_own_file
     for line in _read_text(common / "packed-refs").splitlines():
         commit, _, name = line.partition(" ")
-        if name == branch and _OBJECT.fullmatch(commit):
+        if name == reference and _COMMIT.fullmatch(commit):
             return commit
     return ""
 
 
 def _read_text(file: Path) -> str:
+    """Return the text of a file; "" if the file cannot be read."""
     try:
         return file.read_text(encoding="utf-8", errors="replace")
     except OSError:

@@ -3,8 +3,8 @@
 import re
 from typing import Final
 
-_MAX_IMPORTS: Final = 40
-_HEAD_CHARS: Final = 8_000  # imports are at the start of a file
+_MAX_IMPORTS: Final = 40  # the gateway ignores further ones
+_HEAD_CHARS: Final = 8_000  # of a file; imports are usually at the start
 _QUOTED: Final = r"""["'<]([^"'<>\n]+)["'>]"""
 _IMPORT: Final[dict[str, re.Pattern[str]]] = {
     "python": re.compile(r"^\s*(?:from\s+([\w.]+)\s+import|import\s+([\w.]+))", re.MULTILINE),
@@ -23,7 +23,7 @@ _IMPORT: Final[dict[str, re.Pattern[str]]] = {
         re.compile(rf"^\s*(?:import|export)\b[^\n;]*?{_QUOTED}|require\({_QUOTED}\)", re.MULTILINE),
     ),
 }
-# The first known import decides.
+# Framework by imported module. The first import of a file that is known here decides.
 _FRAMEWORKS: Final = {
     "django": "django",
     "rest_framework": "django",
@@ -48,7 +48,7 @@ _FRAMEWORKS: Final = {
 
 
 def imports_of(language: str, text: str) -> tuple[str, ...]:
-    """Return the imported modules' names in order."""
+    """Return the names of the imported modules in the order of the text, each once."""
     pattern = _IMPORT.get(language.lower())
     if pattern is None:
         return ()
@@ -58,7 +58,7 @@ def imports_of(language: str, text: str) -> tuple[str, ...]:
 
 
 def framework_of(imports: tuple[str, ...]) -> str:
-    """Return the framework, or "" if none is known."""
+    """Return the framework that the imported modules indicate; "" if none is known."""
     for name in imports:
         for module, framework in _FRAMEWORKS.items():
             submodules = (f"{module}.", f"{module}/", f"{module}:", f"{module}\\")

@@ -1,7 +1,7 @@
 """A request in flight. Later keystrokes may join it as long as they match its text.
 
-The gateway may withdraw a completion as long as its first line is not complete. Once the first line
-break has arrived, the text has passed the gateway's checks and is not withdrawn any more.
+The gateway may withdraw a completion until its first line that is not blank is complete. Once the
+line break after it has arrived, the text has passed the gateway's filter. It is final then.
 """
 
 import asyncio
@@ -12,18 +12,19 @@ from typing import Final
 
 from caret_ls.completion_context import CompletionContext
 
-# Editors cancel and repeat a request at each key, and the old one may still be useful.
+# A request continues so long after the editor has cancelled it. Editors cancel and repeat a request
+# at each key, and the repeated one can often use the same response.
 GRACE_S: Final = 0.03
 
 
 @dataclass(frozen=True, slots=True)
 class CompletionResult:
-    """The result of a request; `finish_reason` may be an error code instead."""
+    """The result of a request that was not cancelled."""
 
-    finish_reason: str
-    text: str
+    finish_reason: str  # of the gateway; or an error code if the request failed
+    text: str  # the text that arrived, even if the request failed
     took_ms: float
-    retry_after_s: float | None = None
+    retry_after_s: float | None = None  # None: the gateway named no time
 
 
 class InFlightRequest:
@@ -37,16 +38,18 @@ class InFlightRequest:
         is_prefetch: bool,
         send: Callable[["InFlightRequest"], Coroutine[None, None, CompletionResult]],
     ) -> None:
+        """`send` sends the request, appends the text of the response and returns the result."""
         self.context = context
         self.id = id
         self.is_prefetch = is_prefetch
-        self.sent_s: float | None = None  # None: not sent yet
-        self.text = ""
-        self.offered = ""  # the text that the editor may show already
-        self.offered_after_ms: float | None = None  # when it was offered first, before the end
+        self.sent_s: float | None = None  # monotonic time; None: not sent yet
+        self.text = ""  # that has arrived
+        self.offered = ""  # the part of the text that was offered before the request was over
+        # From sending to the first offer of text; None: no text was offered.
+        self.offered_after_ms: float | None = None
         self._has_news = asyncio.Event()  # text has arrived, or the request is over
         self.request_id = ""  # the gateway's ID, known at the end
-        self._num_waiting = 0
+        self._num_waiting = 0  # callers that need the request to continue
         self._task = asyncio.create_task(send(self))
         self._task.add_done_callback(lambda _: self._has_news.set())
 
@@ -57,8 +60,8 @@ class InFlightRequest:
     def matches(self, context: CompletionContext) -> bool:
         """Return whether the context can use this request.
 
-        The request is not over, and the text typed since matches the completion so far. Its mode is
-        the one that the user requested, if any.
+        It can if the request is not over, and the text typed since matches the completion so far.
+        If the user requested a mode, it must be the mode of this request.
         """
         if self.is_over or not context.prefix.startswith(self.context.prefix):
             return False
@@ -73,14 +76,18 @@ class InFlightRequest:
 
     @property
     def passed_text(self) -> str:
-        """The text that will not be withdrawn any more, without white space at its end."""
+        """The text that has passed the filter, without white space at its end.
+
+        It is empty until the first line that is not blank is complete.
+        """
         num_blank = len(self.text) - len(self.text.lstrip())
         return self.text.rstrip() if "\n" in self.text[num_blank:] else ""
 
     async def wait_passed(self, num_chars: int) -> bool:
-        """Wait until more than this many characters have passed; False if the request is over.
+        """Wait until more than `num_chars` characters have passed the filter.
 
-        After the wait, even if it was cancelled, the request continues for a moment.
+        Return False if the request was over before. After the wait, even if it was cancelled, the
+        request continues for GRACE_S.
         """
         with self.keep_running():
             while not self.is_over:
@@ -93,19 +100,22 @@ class InFlightRequest:
     async def wait_result(self) -> CompletionResult | None:
         """Wait for the result; None if the request was cancelled.
 
-        If the waiting is cancelled, the request continues for a moment.
+        If the wait is cancelled, the request continues for GRACE_S.
         """
         with self.keep_running():
             await asyncio.wait({self._task})
         return None if self._task.cancelled() else self._task.result()
 
     def cancel(self) -> None:
-        """Cancel the request at the gateway as well."""
+        """Cancel the request, also at the gateway."""
         self._task.cancel()
 
     @contextmanager
     def keep_running(self) -> Iterator[None]:
-        """Let the request continue at least until a moment after the block."""
+        """Let the request continue at least until GRACE_S after the block.
+
+        It is then cancelled, unless it is in another such block.
+        """
         self._num_waiting += 1
         try:
             yield

@@ -26,6 +26,7 @@ def _to_selected_completion(info: types.SelectedCompletionInfo | None) -> Select
 
 
 def to_text_change(change: types.TextDocumentContentChangeEvent) -> TextChange:
+    """Convert a change. A change without a range replaces the whole text."""
     if isinstance(change, types.TextDocumentContentChangeWholeDocument):
         return TextChange(change.text)
     return TextChange(change.text, to_position(change.range.start), to_position(change.range.end))
@@ -37,8 +38,7 @@ def to_position(position: types.Position) -> Position:
 
 def to_lsp_item(offer: InlineItem) -> types.InlineCompletionItem:
     start = types.Position(offer.position.line, offer.position.units)
-    # `replaces` counts the closing brackets and quotes that the editor inserted behind the cursor.
-    # Each is one UTF-16 unit.
+    # `replaces` counts closing brackets and quotes after the cursor. Each is one UTF-16 code unit.
     end = types.Position(start.line, start.character + offer.replaces)
     return types.InlineCompletionItem(
         insert_text=offer.text,

@@ -1,9 +1,9 @@
 """Chooses the mode of a completion from the text around the cursor. Pure.
 
-Inside a docstring that has just been opened, the mode is `docstring`. Where a line opens a block
-that is still empty, it is `block`. Everywhere else it is `inline`. A command of the user overrides
-this for one request. Where a mode that was chosen automatically is not allowed, `inline` replaces
-it.
+In a docstring that was opened and is still empty, the mode is `docstring`. After a line that opens
+a block without a body, it is `block`. Everywhere else, it is `inline`. If an automatically chosen
+mode is not allowed, the mode is `inline`. The user can request a mode for one suggestion by a
+command; this mode is then used.
 """
 
 import re
@@ -13,10 +13,7 @@ from enum import StrEnum
 from typing import Final
 
 from caret_ls.completion_context import CompletionContext
-from caret_ls.docstring_syntax import (
-    docstring_opener,
-    is_docstring_opened,
-)
+from caret_ls.docstring_syntax import docstring_opener, is_docstring_opened
 
 
 class CompletionMode(StrEnum):
@@ -29,7 +26,7 @@ class CompletionMode(StrEnum):
     EDIT = "edit"
 
 
-_NEARBY_CHARS: Final = 2_000
+_NEARBY_CHARS: Final = 2_000  # before and after the cursor that are searched for a block
 # Languages in which a line that ends with an opening brace opens a block. A few of them also have
 # words that open a block.
 _BRACE_LANGUAGES: Final = frozenset(
@@ -41,6 +38,7 @@ _BRACE_LANGUAGES: Final = frozenset(
     )
 )
 _BRACE: Final = re.compile(r"\{\s*$")
+# Lines that open a block by a word, by language.
 _BLOCK_WORDS: Final = {
     "python": re.compile(
         r"^\s*(?:async\s+)?(?:def|class|if|elif|else|for|while|try|except|finally|with|match|case)"
@@ -56,11 +54,12 @@ _BLOCK_WORDS: Final = {
     "julia": re.compile(r"^\s*(?:function|struct|for|while|if|begin|module)\b(?!.*\bend\b)"),
 }
 _ALIASES: Final = {"bash": "shellscript", "sh": "shellscript", "zsh": "shellscript"}
+# The start of a line that ends a block or begins another part of it.
 _CLOSING: Final = re.compile(r"[\])}]|(?:end|fi|done|esac|else|elif|rescue|ensure|until)\b")
 
 
 def choose_mode(context: CompletionContext) -> CompletionMode:
-    """Return the mode for a request that the user made without naming one."""
+    """Return the mode for a request for which the user chose none."""
     if is_docstring_opened(context):
         return CompletionMode.DOCSTRING
     return CompletionMode.BLOCK if _is_empty_block(context) else CompletionMode.INLINE
@@ -71,7 +70,8 @@ def apply_mode(
 ) -> CompletionContext:
     """Return the context with its mode.
 
-    A mode that the user requested is kept even if it is not allowed; the caller tells why.
+    A mode that the user requested is kept even if it is not allowed. The skip rules then tell the
+    user why there is no suggestion.
     """
     mode = requested or choose_mode(context)
     if requested is None and mode not in allowed:
@@ -80,22 +80,27 @@ def apply_mode(
 
 
 def find_lead(context: CompletionContext, mode: CompletionMode | None) -> str:
-    """Return the text that a suggestion in the mode begins with; "" if it begins at the cursor.
+    """Return the text that must precede the completion of a requested mode; usually "".
 
-    On an empty line, a requested docstring begins with the marks that open it.
+    On a line that is blank before the cursor, a docstring needs the marks that open it. `mode` is
+    None if the user requested no mode.
     """
     is_needed = mode is CompletionMode.DOCSTRING and not context.line_before.strip()
     return docstring_opener(context.language) if is_needed else ""
 
 
 def _is_empty_block(context: CompletionContext) -> bool:
+    """Return whether the cursor is at the end of a line that opens a block without a body.
+
+    The cursor may also be on the line below it.
+    """
     if context.line_after.strip(" \t)]}"):
         return False
     line = context.line_before
     if not line.strip():
         before = context.prefix[-_NEARBY_CHARS:].rstrip()
         if context.prefix[len(context.prefix.rstrip()) :].count("\n") != 1:
-            return False  # a blank line stands between
+            return False  # there is a blank line between this line and the line above
         line = before.rpartition("\n")[2]
     return _opens_block(context.language, line) and not _has_body(context, line)
 
@@ -109,7 +114,10 @@ def _opens_block(language: str, line: str) -> bool:
 
 
 def _has_body(context: CompletionContext, opening_line: str) -> bool:
-    """Return whether the next line of text below the cursor is deeper than the opening line."""
+    """Return whether the next line below the cursor that is not blank belongs to the block.
+
+    It does if it is indented more than the opening line, and does not end the block.
+    """
     for line in context.suffix[len(context.line_after) : _NEARBY_CHARS].splitlines():
         content = line.strip()
         if content:

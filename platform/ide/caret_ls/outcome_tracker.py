@@ -1,15 +1,16 @@
 """Tracks the outcomes of suggestions: shown, accepted in whole or in part, rejected, persisted.
 
-A persisted outcome tells what remains of accepted text half a minute to half an hour later. Editors
-report little of this, so it is derived from the changes of the file:
+A persisted outcome tells how much of accepted text is left after 30 seconds to 30 minutes. Editors
+report few outcomes, so most are derived from the changes of the file:
 
-- A change that inserts the whole rest of a suggestion accepts it.
+- A change that inserts the whole rest of a suggestion accepts the suggestion.
 - A change that inserts more than one character of it accepts this part.
-- A suggestion typed to its end key by key is neither accepted nor rejected.
-- A change above it only moves it. Any other change rejects it.
-- A suggestion that was visible for less than MIN_SHOWN_S was not seen: it is neither shown nor
-  rejected, unless it was accepted. A shown outcome is sent when the suggestion disappears, with the
-  time that it was visible, or after MAX_SHOWN_S.
+- A suggestion that is typed to its end key by key is neither accepted nor rejected.
+- A change above a suggestion only moves it. Any other change rejects it.
+- A suggestion that was visible for less than MIN_SHOWN_S counts as not seen. It is then reported
+  neither as shown nor as rejected, unless the user accepted it or a part of it.
+- The shown outcome has the time for which the suggestion was visible. It is sent when the
+  suggestion disappears, or once it has been visible for MAX_SHOWN_S.
 
 Pure. Only a persisted outcome contains text of the file.
 """
@@ -23,12 +24,12 @@ from typing import Final
 from caret_ls.edit_distance import edit_distance
 from caret_ls.text_document import TextEdit
 
-SPANS_S: Final = (30, 120, 300, 600, 1_800)  # when accepted text is checked again
+SPANS_S: Final = (30, 120, 300, 600, 1_800)  # from the acceptance to each check of the text
 MIN_SHOWN_S: Final = 0.25
 MAX_SHOWN_S: Final = 5.0
-_MAX_TRACKED: Final = 64
-_MAX_REMEMBERED: Final = 512
-_MAX_COMPARED_CHARS: Final = 4_000  # longer text is no longer the suggestion
+_MAX_TRACKED: Final = 64  # accepted texts
+_MAX_REMEMBERED: Final = 512  # reported outcomes that must not be reported again
+_MAX_COMPARED_CHARS: Final = 4_000  # of the present text; the rest of a longer one is ignored
 
 
 class EditorOutcomeEvent(StrEnum):
@@ -43,17 +44,19 @@ class EditorOutcomeEvent(StrEnum):
 class EditorOutcome:
     """An outcome of a suggestion.
 
-    `after_ms` is the time since it appeared; for SHOWN, how long it was visible; for PERSISTED,
-    since it was accepted.
+    `after_ms` is the time since the suggestion appeared. For SHOWN, it is the time for which the
+    suggestion was visible. For PERSISTED, it is the time since the acceptance.
     """
 
-    id: str
+    id: str  # of the request on the connection
     event: EditorOutcomeEvent
     after_ms: int
-    chars: int | None = None  # None: all of it
-    lines: int | None = None
-    edited_ratio: float | None = None  # only for PERSISTED
-    text: str | None = None  # the text it has become; only sent if the user has opted in
+    chars: int | None = None  # that were shown or accepted, or are left; None: all characters
+    lines: int | None = None  # that were shown or accepted; None: all lines
+    # Only for PERSISTED: edit distance, as a share of the accepted characters; at most 1.
+    edited_ratio: float | None = None
+    # Only for PERSISTED: the text as the user edited it; sent only if the user shares it.
+    text: str | None = None
     request_id: str = ""  # the ID that all gateways know; "": not received
     display_ms: int | None = None  # only for SHOWN: see `_VisibleSuggestion.sent_s`
 
@@ -62,13 +65,13 @@ class EditorOutcome:
 class ShownSuggestion:
     """A suggestion to show. Its first `num_from_list` characters are from the completion list."""
 
-    id: str
-    at: int  # start offset, in characters
+    id: str  # of the request on the connection
+    at: int  # start in the file, in characters
     text: str
     num_from_list: int = 0
-    request_id: str = ""
+    request_id: str = ""  # the ID that all gateways know; "": not received
     is_whole: bool = True  # False: more text may arrive (`OutcomeTracker.grow`)
-    num_before: int = 0  # characters of the whole suggestion that were typed before
+    num_before: int = 0  # characters of the whole suggestion that were typed before it was shown
     sent_s: float | None = None  # when the user's request was sent; None: nobody waited for it
 
 
@@ -77,22 +80,22 @@ class _VisibleSuggestion:
     """A suggestion on the screen."""
 
     id: str
-    at: int
-    text: str
+    at: int  # start in the file, in characters
+    text: str  # including the consumed characters
     num_from_list: int
     shown_s: float  # when the editor got it
     request_id: str
     is_whole: bool
     initial_num_from_list: int  # num_from_list when it appeared
-    num_before: int
+    num_before: int  # as in ShownSuggestion
     # The display latency is the time from sending the request to the first text on the screen.
     sent_s: float | None  # None: the suggestion was there before it was needed
     displayed_s: float  # when the editor had drawn it; equal to `shown_s` until it reports this
-    num_consumed: int = 0  # number of its characters that were typed or accepted
+    num_consumed: int = 0  # number of its characters that are in the file now: typed or accepted
     num_accepted: int = 0  # number of these that were accepted in parts
 
     def consume(self, typed_text: str) -> str:
-        """Consume typed characters; return the part that belongs to the suggestion."""
+        """Count characters as consumed; return those that are not from the completion list."""
         suggested_part = typed_text[max(self.num_from_list - self.num_consumed, 0) :]
         self.num_consumed += len(typed_text)
         return suggested_part
@@ -102,15 +105,18 @@ class _VisibleSuggestion:
 class _AcceptedSuggestion:
     id: str
     uri: str
-    text: str
-    start: int
+    text: str  # at the acceptance
+    start: int  # of the text in the file now, in characters
     end: int
     accepted_s: float
     request_id: str
     spans_s: list[int] = field(default_factory=lambda: list(SPANS_S))  # still to be checked
 
     def apply_edit(self, edit: TextEdit) -> None:
-        """Follow an edit of the file; text inserted at either end does not count as accepted."""
+        """Move start and end by an edit of the file.
+
+        Text that is inserted at the start or the end does not belong to the accepted text.
+        """
         growth = len(edit.inserted) - edit.deleted
         deleted_end = edit.at + edit.deleted
         if deleted_end <= self.start and (edit.deleted or edit.at < self.end):
@@ -126,12 +132,13 @@ class OutcomeTracker:
 
     def __init__(self, send: Callable[[EditorOutcome], None]) -> None:
         self._send = send
+        # Outcomes that are sent only once, the oldest first.
         self._reported: OrderedDict[tuple[str, EditorOutcomeEvent], None] = OrderedDict()
         self._visible: dict[str, _VisibleSuggestion] = {}  # by file
         self._accepted: list[_AcceptedSuggestion] = []
 
     def show(self, uri: str, suggestion: ShownSuggestion, *, now_s: float) -> bool:
-        """Note that a suggestion is shown; return False if its rest is already visible."""
+        """Note that a suggestion is shown; return False if it was visible before."""
         visible = self._visible.get(uri)
         if visible is not None and visible.id == suggestion.id:
             visible.num_from_list = visible.num_consumed + suggestion.num_from_list
@@ -174,6 +181,7 @@ class OutcomeTracker:
                 del self._visible[uri]
 
     def dismiss(self, uri: str, now_s: float) -> None:
+        """Note that the user has hidden the suggestion."""
         self._report_rejection(uri, now_s)
 
     def report_long_shown(self, now_s: float) -> None:
@@ -183,7 +191,10 @@ class OutcomeTracker:
                 self._report_shown(visible, now_s)
 
     def change(self, uri: str, edit: TextEdit, now_s: float) -> EditorOutcomeEvent | None:
-        """Apply an edit; return the outcome for the visible suggestion, or None."""
+        """Apply an edit; return the outcome for the visible suggestion, or None.
+
+        It is REJECTED also if a part was accepted earlier, although this is not reported.
+        """
         for accepted in self._accepted:
             if accepted.uri == uri:
                 accepted.apply_edit(edit)
@@ -191,7 +202,10 @@ class OutcomeTracker:
         return None if visible is None else self._classify_edit(uri, visible, edit, now_s)
 
     def accept(self, id: str, now_s: float) -> None:
-        """Note an acceptance that the editor reports; usually a change of the text came first."""
+        """Note an acceptance that the editor reports. Usually the change of the text came before.
+
+        The acceptance was then reported already, and this call has no effect.
+        """
         for uri, visible in list(self._visible.items()):
             # If an edit has accepted a part, that part was reported, and text that arrived later
             # was not accepted.
@@ -199,7 +213,7 @@ class OutcomeTracker:
                 self._on_accepted(uri, visible, now_s)
 
     def track_accepted(self, uri: str, suggestion: ShownSuggestion, *, now_s: float) -> None:
-        """Report later what remains of an accepted text, which is in the file now."""
+        """Track an accepted text, which is in the file now, to report later what is left of it."""
         end = suggestion.at + len(suggestion.text)
         self._accepted.append(
             _AcceptedSuggestion(
@@ -220,7 +234,10 @@ class OutcomeTracker:
         self._accepted = [accepted for accepted in self._accepted if accepted.uri != uri]
 
     def check_persistence(self, read_text: Callable[[str], str | None], now_s: float) -> None:
-        """Check accepted text when it is due. `read_text` returns a file's text; None: closed."""
+        """Report what is left of accepted texts whose next check is due. Call it regularly.
+
+        `read_text` returns the text of a file by its URI, or None if the file is closed.
+        """
         for accepted in self._accepted:
             passed_spans = [
                 span for span in accepted.spans_s if now_s - accepted.accepted_s >= span
@@ -231,7 +248,7 @@ class OutcomeTracker:
             text = read_text(accepted.uri)
             if text is not None:
                 self._emit(
-                    _persistence_outcome(accepted, text[accepted.start : accepted.end], now_s)
+                    _build_persisted_outcome(accepted, text[accepted.start : accepted.end], now_s)
                 )
         self._accepted = [accepted for accepted in self._accepted if accepted.spans_s]
 
@@ -242,10 +259,10 @@ class OutcomeTracker:
             EditorOutcomeEvent.ACCEPTED,
             EditorOutcomeEvent.REJECTED,
         ):
-            key = (outcome.id, outcome.event)
-            if key in self._reported:
+            id_and_event = (outcome.id, outcome.event)
+            if id_and_event in self._reported:
                 return
-            self._reported[key] = None
+            self._reported[id_and_event] = None
             if len(self._reported) > _MAX_REMEMBERED:
                 self._reported.popitem(last=False)
         self._send(outcome)
@@ -292,9 +309,9 @@ class OutcomeTracker:
         self.track_accepted(uri, accepted, now_s=now_s)
 
     def _report_rejection(self, uri: str, now_s: float) -> None:
-        """Report a rejection, unless a part was accepted.
+        """Note that the suggestion disappears, and report it as shown and rejected.
 
-        The gateway compares the parts with the whole.
+        If a part of it was accepted, it is not rejected.
         """
         visible = self._visible.pop(uri, None)
         if visible is None:
@@ -308,7 +325,7 @@ class OutcomeTracker:
     ) -> None:
         """Report that the user saw the suggestion, if it was visible for long enough.
 
-        `is_certain`: the user has accepted a part, so the time does not matter.
+        `is_certain`: the user has accepted the suggestion or a part of it, so it was seen.
         """
         if is_certain or _is_seen(visible, now_s):
             suggested_text = visible.text[visible.initial_num_from_list :]
@@ -352,7 +369,7 @@ def _build_outcome(
     )
 
 
-def _persistence_outcome(
+def _build_persisted_outcome(
     accepted: _AcceptedSuggestion, current_text: str, now_s: float
 ) -> EditorOutcome:
     distance = edit_distance(accepted.text, current_text[:_MAX_COMPARED_CHARS])

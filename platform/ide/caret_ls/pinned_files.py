@@ -2,8 +2,8 @@
 
     pinned_files = ["docs/style.md", "src/shop/types.py"]
 
-The saved files are read, not the editor's unsaved text. All users at one commit then send the same
-text, and the engine computes it only once for them.
+The saved files are read, not the unsaved text in the editor. So all users at the same commit send
+the same text, and the engine computes it only once if the users share the prefix cache.
 """
 
 import logging
@@ -20,7 +20,7 @@ from caret_ls.repository_files import read_repository_file
 
 CONFIG_NAME: Final = ".caret.toml"
 _MAX_CONFIG_BYTES: Final = 64 * 1024
-_MAX_AGE_S: Final = 5.0
+_MAX_AGE_S: Final = 5.0  # the files are then read again
 _log = logging.getLogger(__name__)
 
 
@@ -31,16 +31,17 @@ class _CachedFiles:
 
 
 class PinnedFiles:
-    """The pinned files by repository, read again after a few seconds."""
+    """The pinned files of each repository, cached for _MAX_AGE_S."""
 
     def __init__(self, clock: LoopClock) -> None:
         self._clock = clock
         self._cached: dict[Repository, _CachedFiles] = {}
 
     def list(self, repository: Repository | None) -> tuple[FrameFile, ...]:
-        """Return the pinned files in the order of the list.
+        """Return the pinned files of a repository, in the order of `.caret.toml`.
 
-        Secret, generated and long files are left out. The caller removes excluded files.
+        Files that cannot be read, and secret, generated, blank and long files are left out. The
+        caller removes excluded files.
         """
         if repository is None:
             return ()
@@ -58,6 +59,7 @@ def _read_files(root: Path) -> tuple[FrameFile, ...]:
 
 
 def _read_paths(root: Path) -> list[str]:
+    """Return the paths in `.caret.toml`. If the file is invalid, log this and return none."""
     try:
         with (root / CONFIG_NAME).open("rb") as file:
             config = tomllib.loads(file.read(_MAX_CONFIG_BYTES).decode("utf-8"))
@@ -75,4 +77,7 @@ def _read_paths(root: Path) -> list[str]:
 
 def _read_file(root: Path, path: str) -> FrameFile | None:
     file = read_repository_file(root, Path(path), max_chars=MAX_FILE_CHARS)
-    return None if file is None else FrameFile(*file, edited_at=0.0, is_pinned=True)
+    if file is None:
+        return None
+    name, text = file
+    return FrameFile(name, text, edited_at=0.0, is_pinned=True)

@@ -1,7 +1,8 @@
 """Caches the tenant's policy for each repository, as the gateway sends it. Pure.
 
-It avoids requests that would be rejected, and keeps excluded files off the network. The gateway's
-decision is binding: until it has sent a policy, every request but one for a next edit is allowed.
+So this server sends no requests that the gateway would reject, and does not send excluded files.
+Until the gateway has sent the policy, all requests are allowed except requests for next edits. The
+gateway decides about each request again.
 """
 
 from collections.abc import Callable
@@ -11,43 +12,45 @@ from typing import Final
 from caret_ls.frames import Frame
 from caret_ls.mode_choice import CompletionMode
 
-MAX_AGE_S: Final = 300.0
-# Gateways of older releases do not know `edit`, and for some models no gateway can serve it.
+MAX_AGE_S: Final = 300.0  # a policy is then queried again
+# Without `edit`: older gateways do not know it, and some tenants have no model that serves it.
 _PRESUMED_MODES: Final = frozenset(CompletionMode) - {CompletionMode.EDIT}
 
 
 @dataclass(frozen=True, slots=True)
 class EditorPolicy:
-    excluded_globs: tuple[str, ...] = ()  # globs of paths
-    modes: frozenset[str] = _PRESUMED_MODES  # that the policy and the key allow
+    excluded_globs: tuple[str, ...] = ()  # globs of paths that must not be sent
+    modes: frozenset[str] = _PRESUMED_MODES  # that the policy and the API key allow
 
 
-_ALL_ALLOWED: Final = EditorPolicy()
+_PRESUMED_POLICY: Final = EditorPolicy()  # until the gateway has sent the policy
 
 
 class PolicyCache:
-    """Policies by repository. A callback sends queries; responses arrive as frames."""
+    """Policies by the name of the repository. Times are seconds of one monotonic clock."""
 
     def __init__(self, send_query: Callable[[str], bool]) -> None:
+        """`send_query` queries a repository's policy, and returns False if it cannot do so now."""
         self._send_query = send_query
         self._policies: dict[str, EditorPolicy] = {}
-        self._queried_s: dict[str, float] = {}
-        self._unserved_modes: set[CompletionMode] = set()  # the installation has no model for them
+        self._queried_s: dict[str, float] = {}  # when each policy was queried
+        self._unserved_modes: set[CompletionMode] = set()  # no model serves them for this tenant
 
     def get(self, repository: str, now_s: float) -> EditorPolicy:
-        """Return the known policy, and query it again if it is old."""
+        """Return the known policy. If it was not queried for MAX_AGE_S, query it."""
         queried_s = self._queried_s.get(repository)
         if (queried_s is None or now_s - queried_s > MAX_AGE_S) and self._send_query(repository):
             self._queried_s[repository] = now_s
-        return self._policies.get(repository, _ALL_ALLOWED)
+        return self._policies.get(repository, _PRESUMED_POLICY)
 
     def update(self, frame: Frame) -> None:
+        """Store the policy of a `policy` frame."""
         globs, modes = frame.get("excluded_globs", []), frame.get("modes", _PRESUMED_MODES)
         policy = EditorPolicy(tuple(map(str, globs)), frozenset(map(str, modes)))
         self._policies[str(frame.get("repository", ""))] = policy
 
     def automatic_modes(self, repository: str, now_s: float) -> frozenset[str]:
-        """Return the modes that may be requested automatically: allowed ones that are served."""
+        """Return the modes that may be requested automatically: allowed, and served by a model."""
         return self.get(repository, now_s).modes - self._unserved_modes
 
     def mark_unserved(self, mode: str) -> None:
@@ -59,8 +62,8 @@ class PolicyCache:
         self.invalidate()
 
     def invalidate(self) -> None:
-        """Query policies again, because the gateway has rejected a request or has changed.
+        """Query each policy again at its next use, because it may have changed.
 
-        Known policies apply until then.
+        The known policy applies until the gateway responds.
         """
         self._queried_s.clear()

@@ -1,4 +1,4 @@
-"""Reads saved files of a repository as context."""
+"""Reads the saved files of a repository that are suitable as context."""
 
 from pathlib import Path
 
@@ -7,12 +7,13 @@ from caret_ls.frames import MAX_NAME_CHARS
 
 
 def read_repository_file(root: Path, path: Path, *, max_chars: int) -> tuple[str, str] | None:
-    """Return the file's path and text; None if it is not suitable as context.
+    """Return the file's path in the repository and its text; None if it is not suitable.
 
-    Such a file is long, blank, secret, generated, not UTF-8 or outside of `root`.
+    A file is not suitable if it is longer than `max_chars`, blank, secret, generated, not UTF-8,
+    not readable or outside of `root`, or if its path is too long.
 
-    A foreign repository must not make the editor send other files of the computer, not even by a
-    symbolic link.
+    A repository by somebody else must not make the editor send other files of the computer. So
+    symbolic links are resolved first.
     """
     try:
         resolved_root = root.resolve()

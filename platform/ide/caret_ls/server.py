@@ -1,38 +1,44 @@
 """The language server: LSP on standard input and output, for one session.
 
-It implements `textDocument/inlineCompletion`, or `textDocument/completion` for other editors, and
-these messages besides LSP (more are in `assistant_features` and `edit_features`):
+It implements `textDocument/inlineCompletion`, and for editors without it `textDocument/completion`.
+It also implements these messages, which LSP does not have. `assistant_features` and `edit_features`
+have more of them.
 
-    $/caret/status               to the editor: {"status": "ready", "gatewayUrl": ...}, see
-                                 `status_board.ServerStatus`. Signed out, it has a "reason", too:
-                                 `SignedOutReason`; "keyFile" is the file that others can read
+    $/caret/status               to the editor: {"status": "ready", "gatewayUrl": ...}. The status
+                                 is a `status_board.ServerStatus`. If it is "signed_out", "reason"
+                                 is a `SignedOutReason`. "keyFile" is the file of an API key that is
+                                 ignored because other users have permissions for it
     $/caret/suggestionGrown      to the editor: {"uri": ...}, only if its experimental capabilities
                                  have "caretGrowingSuggestions": true. The suggestion has more text:
                                  the editor requests it again at the cursor
-    $/caret/suggestionDisplayed  from the editor: {"uri": ...} if the suggestion is on the screen;
+    $/caret/suggestionDisplayed  from the editor: {"uri": ...} when the suggestion is on the screen;
                                  optional, for a more exact display latency
-    $/caret/suggestionDismissed  from the editor: {"uri": ...} if the user hides the suggestion
+    $/caret/suggestionDismissed  from the editor: {"uri": ...} when the user hides the suggestion
     $/caret/selectionChanged     from the editor: {"uri": ..., "hasSelection": true} if text is
-                                 selected
-    $/caret/signIn               from the editor: {"key": "cpk_..."} from its secret storage.
-                                 {"key": null} removes this key; another one may then apply
+                                 selected, false if it no longer is
+    $/caret/signIn               from the editor: {"key": "cpk_..."}, the API key in its secret
+                                 storage. {"key": null} removes this key. A key from elsewhere, such
+                                 as a file, may then apply
     $/caret/signedIn             to the editor: {"key": "cpk_..."} for its secret storage, only if
                                  its experimental capabilities have "caretSecretStorage": true.
                                  Otherwise the server stores the key
     $/caret/explainNoSuggestion  request. Response: {"reason": "in_comment"}; the reason is null if
                                  something was suggested
     $/caret/findDefinitions      to the editor: {"token", "uri", "positions": [position]}, only if
-                                 its experimental capabilities have "caretDefinitions": true. Where
-                                 are the symbols at these positions defined, by its other servers?
+                                 its experimental capabilities have "caretDefinitions": true. The
+                                 editor asks its other language servers where the symbols at these
+                                 positions are defined
     $/caret/definitionsFound     from the editor: {"token", "locations": [{"uri", "line"} or null]},
-                                 one for each position. It is no response, because some editors can
-                                 answer a request only at once
-    caret.suggestionAccepted     command of each suggestion; the editor runs it on acceptance
-    caret.pause, caret.resume
-    caret.startSignIn            opens the console, where the user confirms a code; the key follows.
-                                 The code is in a message. If the experimental capabilities have
-                                 "caretProgressNotices": true, it is the title of a cancellable
-                                 work-done progress, which ends with the sign-in
+                                 one for each position; lines count from 0. This is no response,
+                                 because some editors can answer a request only at once
+    caret.suggestionAccepted     command of each suggestion; the editor runs it when the user
+                                 accepts the suggestion
+    caret.pause, caret.resume    commands: stop and continue automatic suggestions
+    caret.startSignIn            command: opens the console, where the user confirms a code. The
+                                 server then gets an API key. The code is shown in a message. If the
+                                 experimental capabilities have "caretProgressNotices": true, it is
+                                 the title of a cancellable work-done progress, which ends with the
+                                 sign-in
 """
 
 import asyncio
@@ -80,17 +86,18 @@ EXPLAIN_NO_SUGGESTION: Final = "$/caret/explainNoSuggestion"
 PAUSE: Final = "caret.pause"
 RESUME: Final = "caret.resume"
 START_SIGN_IN: Final = "caret.startSignIn"
-_GROWING: Final = "caretGrowingSuggestions"  # experimental capabilities
+# Experimental capabilities.
+_GROWING: Final = "caretGrowingSuggestions"
 _DEFINITIONS: Final = "caretDefinitions"
 _SECTION: Final = "caret"  # of the editor's settings
-_MAX_WORD_CHARS: Final = 200
+_MAX_WORD_CHARS: Final = 200  # of the word before the cursor
 _log = logging.getLogger(__name__)
 
 
-class Protocol(LanguageServerProtocol):
-    """pygls' protocol without a second copy of each file, and with positions in UTF-16.
+class CaretProtocol(LanguageServerProtocol):
+    """pygls' protocol without pygls' own copies of open files, and with positions in UTF-16.
 
-    Every editor supports UTF-16.
+    Each editor supports UTF-16.
     """
 
     @lsp_method(types.INITIALIZE)
@@ -126,13 +133,15 @@ class CaretServer(LanguageServer):
     """The server. It logs its own errors, and does not show them to the user."""
 
     def __init__(self) -> None:
-        super().__init__("caret-ls", VERSION, protocol_cls=Protocol, max_workers=2)
+        super().__init__("caret-ls", VERSION, protocol_cls=CaretProtocol, max_workers=2)
         self._session: Session | None = None
-        self._running: asyncio.Task[None] | None = None
-        self._editor = ""
+        self._running: asyncio.Task[None] | None = None  # the session; kept from garbage collection
+        self._editor = ""  # the editor's name and version
         self._editor_settings: object = None  # the last settings from the editor
-        self._editor_key: str | None = None  # from the editor's secret storage
-        self._readable_key_file: Path | None = None  # others can read it, and there is no other key
+        self._editor_key: str | None = None  # the API key from the editor, or from a sign-in
+        # A key file that is ignored because others have permissions for it. None: there is no such
+        # file, or there is another API key.
+        self._readable_key_file: Path | None = None
         self._editor_sign_in = EditorSignIn(self, self.sign_in)
 
     @property
@@ -150,6 +159,7 @@ class CaretServer(LanguageServer):
         _log.error("server.failed kind=%s source=%s", type(error).__name__, source.__name__)
 
     def initialize(self, params: types.InitializeParams) -> None:
+        """Create the session for an editor. It does not run yet."""
         info = params.client_info
         # One line, because it is a header. Emacs' version has a line break.
         self._editor = " ".join(f"{info.name} {info.version or ''}".split()) if info else ""
@@ -166,7 +176,8 @@ class CaretServer(LanguageServer):
         self._editor_sign_in.initialize(experimental)
 
     async def run(self) -> None:
-        await self.set_up()  # first, because a status names the gateway
+        """Start the session. It runs until this process ends."""
+        await self.set_up()  # first, because each status contains the gateway's URL
         self._running = asyncio.create_task(self.session.run())
         self._running.add_done_callback(_note_end)
 
@@ -190,12 +201,12 @@ class CaretServer(LanguageServer):
         self.session.set_up(settings, address, no_key_reason=reason)
 
     async def sign_in(self, key: str | None) -> None:
-        """Use a key from the editor. None removes it; a key from elsewhere then applies, if any."""
+        """Use an API key from the editor; None: use a key from elsewhere, if there is one."""
         self._editor_key = key
         await self.set_up()
 
     def start_sign_in(self) -> None:
-        """Sign in by the device flow. A sign-in in progress is given up."""
+        """Start a sign-in by the device flow. A sign-in in progress is cancelled."""
         task = self._editor_sign_in.start(self.session.settings, editor=self._editor)
         task.add_done_callback(_note_end)
 
@@ -203,7 +214,10 @@ class CaretServer(LanguageServer):
         self.session.board.set(is_paused=is_paused)
 
     async def _find_address(self, settings: Settings, folder: Path) -> Address | None:
-        """Find the key in a thread, because a keyring may ask the user to unlock it."""
+        """Return the address with the API key; None if there is no key.
+
+        The key is looked up in a thread, because a keyring may ask the user to unlock it.
+        """
         url = settings.gateway_url
         find = partial(find_key, os.environ, folder, gateway_url=url, ask_keyring=ask_keyring)
         key = self._editor_key or await asyncio.to_thread(find)

@@ -1,6 +1,6 @@
-"""One editor's session: handles its files, the gateway's frames and periodic work.
+"""One editor's session. It handles files, frames of the gateway and periodic work.
 
-It creates the objects that live as long as the session.
+It also creates the objects that live as long as the session.
 """
 
 import asyncio
@@ -49,22 +49,22 @@ from caret_ls.text_document import Position, TextEdit
 from caret_ls.typing_counter import TypingCount, is_typed
 from caret_ls.workspace import OpenFile, OpenFiles
 
-UPKEEP_EVERY_S: Final = 5.0
+UPKEEP_EVERY_S: Final = 5.0  # between two runs of the periodic work
 _MAX_WARMED_CHARS: Final = 200_000  # only a small part of a longer file would fit into the prompt
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class TextChange:
-    """A change of a file in LSP's terms; without a range, `text` replaces the whole file."""
+    """A change of a file, as in LSP: `text` replaces the range from `start` to `end`."""
 
     text: str
-    start: Position | None = None
+    start: Position | None = None  # None: the text replaces the whole file
     end: Position | None = None
 
 
 class Session:
-    """A session, without knowledge of LSP. Create it on a running event loop."""
+    """A session. It knows nothing about LSP. Create it on a running event loop."""
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class Session:
         self._typing = TypingCount()
         self._recency = RecentFiles()
         self._pinned = PinnedFiles(clock)
-        self._checkouts: dict[Repository, GitHead | None] = {}
+        self._checkouts: dict[Repository, GitHead | None] = {}  # None: HEAD could not be read
         self.board = StatusBoard(send_status, is_paused=not settings.enabled)
         self.files = OpenFiles()
         self.cache = SuggestionCache()
@@ -104,14 +104,14 @@ class Session:
             self.link,
             handlers,
             build_request_context=self._build_context,
-            new_id=_request_id_generator(),
+            new_id=_make_id_generator(),
             on_grown=self._on_grown,
         )
         state = ProviderState(
             self.files, self.cache, self.debouncer, self.outcomes, self.policies, self.board, clock
         )
         self.assistant = CompletionProvider(state, self._client, settings)
-        new_id = _request_id_generator()
+        new_id = _make_id_generator()
         self.alternatives = Alternatives(
             self.files, self.link, build_request_context=self._build_context, new_id=new_id
         )
@@ -160,9 +160,9 @@ class Session:
         *,
         no_key_reason: SignedOutReason = SignedOutReason.NO_KEY,
     ) -> None:
-        """Apply settings. A pause continues unless `settings.enabled` has changed.
+        """Apply settings. A pause by the user continues, unless `settings.enabled` has changed.
 
-        `no_key_reason` tells why there is no address.
+        `no_key_reason` tells why there is no API key, if `address` is None.
         """
         if settings.enabled != self.settings.enabled:
             self.board.set(is_paused=not settings.enabled)
@@ -174,7 +174,7 @@ class Session:
         elif address.url != self._gateway_url:
             self._gateway_url = address.url
             self._outcome_queue.clear()
-        self.link.set_address(address)  # the gateway decides whether the key is valid
+        self.link.set_address(address)  # the gateway decides whether the API key is valid
 
     async def run(self) -> None:
         """Run forever."""
@@ -282,7 +282,7 @@ class Session:
     def _check_git_heads(self) -> None:
         """Forget suggestions and warm up files again if the HEAD of their repository has changed.
 
-        It changes with a switch, pull, commit or rebase.
+        HEAD changes when the user switches branches, pulls, commits or rebases.
         """
         for repository in {file.repository for file in self.files if file.repository}:
             checkout = read_head(repository)
@@ -357,7 +357,7 @@ class Session:
     def _find_context_text(
         self, current_file: OpenFile, pinned_paths: Collection[str], uri: str
     ) -> str | None:
-        """Return a file's text as context; None if it must not be sent, or is pinned."""
+        """Return the text of the file `uri` as context; None: it must not be sent, or is pinned."""
         file = self.files.get(uri)
         if file is None or file.repository != current_file.repository or not self._can_send(file):
             return None
@@ -387,12 +387,12 @@ class Session:
         )
 
 
-def _request_id_generator() -> Callable[[], str]:
-    """Return a generator of request IDs that are unique across connections."""
+def _make_id_generator() -> Callable[[], str]:
+    """Return a function that returns a new request ID, unique across connections."""
     prefix, numbers = secrets.token_hex(4), count(1)
     return lambda: f"{prefix}-{next(numbers)}"
 
 
-def _name_head_change(previous: GitHead | None, current: GitHead | None) -> str:
+def _name_head_change(previous: GitHead | None, current: GitHead | None) -> str:  # for the log
     is_switch = (previous and previous.branch) != (current and current.branch)
     return "switched" if is_switch else "moved"

@@ -1,12 +1,12 @@
-"""The user's settings: the editor's override the environment's, which override the file's.
+"""The user's settings, from the editor, the environment and `~/.config/caret/config.toml`.
 
-A server that the console offers for download has the addresses of its installation as defaults:
-`installation.json`, which `platform/scripts/build_clients` writes.
+If several of these sources have a setting, the first of them in this order applies. The file
+`installation.json` has defaults for the URLs: `platform/scripts/build_clients` writes it for the
+servers that the console offers for download.
 
-`~/.config/caret/config.toml` and the editor use the names of `Settings`. The environment uses
-CARET_GATEWAY_URL, CARET_CONSOLE_URL, and CARET_LS_ with the name in upper case. `read` leaves out
-invalid values and reports their names; all others apply. An editor must start even with invalid
-settings.
+The editor and `config.toml` use the names of the fields of `Settings`. The environment uses
+CARET_GATEWAY_URL, CARET_CONSOLE_URL, and for the others CARET_LS_ and the name in upper case.
+Invalid values are ignored, because the server must start even with invalid settings.
 """
 
 import json
@@ -21,7 +21,7 @@ from typing import Any, Final
 DEFAULT_GATEWAY_URL: Final = "http://127.0.0.1:8401"
 DEFAULT_CONSOLE_URL: Final = "http://127.0.0.1:8400"
 _PREFIX: Final = "CARET_LS_"
-_ADDRESSES: Final = {"gateway_url": "CARET_GATEWAY_URL", "console_url": "CARET_CONSOLE_URL"}
+_URL_VARIABLES: Final = {"gateway_url": "CARET_GATEWAY_URL", "console_url": "CARET_CONSOLE_URL"}
 _TRUTHS: Final = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 MAX_DEBOUNCE_MS: Final = 2_000
 
@@ -30,14 +30,14 @@ MAX_DEBOUNCE_MS: Final = 2_000
 class Settings:
     gateway_url: str = DEFAULT_GATEWAY_URL
     console_url: str = DEFAULT_CONSOLE_URL  # where the user signs in
-    debounce_ms: int = (
-        75  # shortest wait after a keystroke; more than 75: no request is sent at once
-    )
-    complete_in_comments: bool = False  # suggest there without being invoked
+    # Shortest wait after a keystroke. If it is more than 75, rule 5 of `debounce` does not apply.
+    debounce_ms: int = 75
+    complete_in_comments: bool = False  # suggest automatically in comments
     complete_in_strings: bool = True
     disabled_languages: tuple[str, ...] = ()  # language IDs of editors, in lower case
-    excluded_globs: tuple[str, ...] = ()  # globs of paths, in addition to the tenant's policy
-    enabled: bool = True
+    # Globs of paths that are never sent, in addition to those of the tenant's policy.
+    excluded_globs: tuple[str, ...] = ()
+    enabled: bool = True  # suggest automatically
     prefetch: bool = True  # request the continuation while a suggestion is visible
     definitions: bool = True  # send definitions of the symbols at the cursor
     next_edit: bool = True  # suggest edits near the cursor and away from it
@@ -46,7 +46,10 @@ class Settings:
 
 
 def has_capability(experimental: object, name: str) -> bool:
-    """Return whether the editor declares an experimental capability."""
+    """Return whether the editor declares an experimental capability.
+
+    `experimental` is any JSON value, as pygls decodes it.
+    """
     if isinstance(experimental, dict):
         return experimental.get(name) is True
     return getattr(experimental, name, None) is True  # pygls' object for unknown JSON
@@ -58,7 +61,10 @@ def config_folder(environment: Mapping[str, str] = os.environ) -> Path:
 
 
 def read(environment: Mapping[str, str], file: Path, editor: object) -> tuple[Settings, list[str]]:
-    """Return the settings, and the names of invalid ones; `editor` is any JSON from the client."""
+    """Return the settings, and the names of invalid ones (or the path of an invalid file).
+
+    `file` is `config.toml`, `editor` any JSON value from the editor.
+    """
     from_editor = editor if isinstance(editor, dict) else {}
     from_file, problems = _from_file(file)
     values: dict[str, Any] = {}
@@ -91,8 +97,13 @@ def _from_file(file: Path) -> tuple[dict[str, Any], list[str]]:
 
 
 def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
-    names = {field.name: _PREFIX + field.name.upper() for field in fields(Settings)} | _ADDRESSES
-    return {name: environment[text] for name, text in names.items() if text in environment}
+    variables = {field.name: _PREFIX + field.name.upper() for field in fields(Settings)}
+    variables |= _URL_VARIABLES
+    return {
+        name: environment[variable]
+        for name, variable in variables.items()
+        if variable in environment
+    }
 
 
 def _read_url(value: object) -> str:
@@ -112,7 +123,7 @@ def _read_bool(value: object) -> bool:
 
 
 def _read_texts(value: object) -> tuple[str, ...]:
-    """Return a list of strings, which are separated by commas in the environment."""
+    """Return the strings of a list, or of a text with commas between them."""
     if isinstance(value, str):
         return tuple(part.strip() for part in value.split(",") if part.strip())
     if not isinstance(value, Sequence) or not all(isinstance(item, str) for item in value):
@@ -121,11 +132,11 @@ def _read_texts(value: object) -> tuple[str, ...]:
 
 
 def _read_languages(value: object) -> tuple[str, ...]:
-    """Return language IDs in lower case, as the rules compare them."""
+    """Return language IDs in lower case, because the skip rules compare them in lower case."""
     return tuple(language.lower() for language in _read_texts(value))
 
 
-def _debounce_ms(value: object) -> int:
+def _read_debounce_ms(value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int | str):
         raise ValueError
     number = int(value)
@@ -134,10 +145,11 @@ def _debounce_ms(value: object) -> int:
     return number
 
 
+# Functions that convert a value; they raise ValueError or TypeError if it is invalid.
 _READERS: Final = {
     "gateway_url": _read_url,
     "console_url": _read_url,
-    "debounce_ms": _debounce_ms,
+    "debounce_ms": _read_debounce_ms,
     "complete_in_comments": _read_bool,
     "complete_in_strings": _read_bool,
     "disabled_languages": _read_languages,

@@ -15,16 +15,17 @@ class ServerStatus(StrEnum):
 
 
 class SignedOutReason(StrEnum):
-    NO_KEY = "no_key"
-    KEY_FILE_NOT_PRIVATE = "key_file_not_private"  # other users can read it
-    KEY_REFUSED = "key_refused"  # by the gateway: revoked, expired or wrong
+    NO_KEY = "no_key"  # there is no API key
+    KEY_FILE_NOT_PRIVATE = "key_file_not_private"  # other users have permissions for its file
+    KEY_REFUSED = "key_refused"  # the gateway refuses it: revoked, expired or wrong
 
 
 @dataclass(slots=True)
 class StatusBoard:
-    """The state of the server.
+    """The conditions that decide the status.
 
-    `on_change` is called when the status, or the reason for being signed out, has changed.
+    `on_change` is called with the status when the status, or the reason for being signed out, has
+    changed.
     """
 
     on_change: Callable[[ServerStatus], None]
@@ -32,10 +33,12 @@ class StatusBoard:
     signed_out_reason: SignedOutReason | None = None  # None: signed in
     is_connected: bool = False
     is_over_budget: bool = False
-    num_in_flight: int = 0
+    num_in_flight: int = 0  # requests that a user waits for
+    # The status and reason at the last call of `on_change`; None: it was not called yet.
     _last: tuple[ServerStatus, SignedOutReason | None] | None = None
 
     def set(self, **changes: bool | SignedOutReason | None) -> None:
+        """Set conditions; the names of `changes` are those of the fields."""
         for name, value in changes.items():
             setattr(self, name, value)
         self._notify_if_changed()
@@ -50,7 +53,7 @@ class StatusBoard:
 
     @property
     def status(self) -> ServerStatus:
-        """The status; conditions that the user can change come first."""
+        """The status. If several conditions are true, the first in this list decides."""
         conditions = (
             (self.is_paused, ServerStatus.PAUSED),
             (self.signed_out_reason is not None, ServerStatus.SIGNED_OUT),

@@ -5,8 +5,8 @@ from typing import Final
 
 from caret_ls.completion_context import CompletionContext
 
-# The text around the cursor that must match to reuse a suggestion. Text further away hardly
-# matters, and storing 250 whole files would cost too much memory.
+# The text before and after the cursor that must be the same to reuse a suggestion. Text further
+# away hardly matters, and storing 250 whole files would cost too much memory.
 HEAD_CHARS: Final = 2_000
 _TAIL_CHARS: Final = 500
 # Characters that editors add after the cursor while the user types.
@@ -16,32 +16,32 @@ _MAX_CLOSERS: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """A suggestion. `id` is the ID that this server chose for its request on the connection."""
+    """A suggestion, and the place in a file that it was requested for."""
 
-    id: str
+    id: str  # the ID that this server chose for its request
     uri: str
     text: str
-    head: str  # up to HEAD_CHARS before the cursor of the request
-    tail: str  # after the cursor
-    line_before: str
+    head: str  # text before the cursor, up to HEAD_CHARS
+    tail: str  # text after the cursor, up to _TAIL_CHARS
+    line_before: str  # the part of the cursor's line before the cursor
     request_id: str = ""  # the gateway's ID of the request; "": not received
     is_whole: bool = True  # False: more text may arrive
 
 
 @dataclass(frozen=True, slots=True)
 class RemainingSuggestion:
-    """The rest of a suggestion. It replaces the next `replaces` characters after the cursor.
-
-    These are closing brackets and quotes that the editor inserted and the suggestion contains, too.
-    """
+    """The rest of a suggestion after the user has typed a part of it."""
 
     suggestion: Suggestion
     text: str
+    # Number of characters after the cursor that the text replaces: closing brackets and quotes that
+    # the editor has inserted, and that the suggestion also contains.
     replaces: int
     sent_s: float | None = None  # when the request was sent; None: the text was there already
 
     @property
     def is_typed_into(self) -> bool:
+        """Whether the user has typed a part of the suggestion."""
         return len(self.text) < len(self.suggestion.text)
 
 
@@ -63,18 +63,20 @@ def create_suggestion(
 def remaining_at(
     context: CompletionContext, suggestion: Suggestion, num_typed: int
 ) -> RemainingSuggestion | None:
-    """Return the rest, assuming that the last `num_typed` characters were typed since.
+    """Return the rest of a suggestion if the user typed `num_typed` characters of it.
 
-    None: they do not match, or nothing is left. An empty rest: there was nothing to suggest here.
+    These are the last characters before the cursor. None: they are not the start of the suggestion,
+    the place is another one, or nothing is left. If the rest is empty, the request for this place
+    had no text.
     """
-    stop = len(context.prefix) - num_typed
+    request_offset = len(context.prefix) - num_typed
     remaining_text = suggestion.text[num_typed:]
     is_known_empty = not suggestion.text and num_typed == 0
-    if stop < 0 or not (remaining_text.strip() or is_known_empty):
+    if request_offset < 0 or not (remaining_text.strip() or is_known_empty):
         return None
-    if not suggestion.text.startswith(context.prefix[stop:]):
+    if not suggestion.text.startswith(context.prefix[request_offset:]):
         return None
-    if not context.prefix.endswith(suggestion.head, 0, stop):
+    if not context.prefix.endswith(suggestion.head, 0, request_offset):
         return None
     replaces = _count_closed(context, suggestion, remaining_text)
     return None if replaces is None else RemainingSuggestion(suggestion, remaining_text, replaces)
@@ -83,7 +85,10 @@ def remaining_at(
 def _count_closed(
     context: CompletionContext, suggestion: Suggestion, remaining_text: str
 ) -> int | None:
-    """Return how many characters the editor has added after the cursor; None if others follow."""
+    """Return how many characters the editor has added after the cursor.
+
+    None: the text after them is not the text after the cursor of the request.
+    """
     for count in range(_MAX_CLOSERS + 1):
         closers = context.suffix[:count]
         if not _CLOSERS.issuperset(closers):
@@ -95,6 +100,6 @@ def _count_closed(
 
 
 def _contains_in_order(text: str, closers: str) -> bool:
-    """Return whether the suggestion contains these characters in order."""
+    """Return whether the text contains the closers in this order, perhaps with others between."""
     remaining_text = iter(text)
     return all(closer in remaining_text for closer in closers)

@@ -1,8 +1,8 @@
-"""A cache of suggestions: text typed into one needs no new request.
+"""A cache of suggestions. While the user types the text of one, no new request is needed. Pure.
 
-An entry is keyed by the text before the cursor in the line of its request, of a long line only the
-end. Each way to split the current line gives a possible key, and the part of the suggestion that
-was typed since. Pure.
+A suggestion is stored under the text that was before the cursor in the line of its request. Since
+then, the user may have typed a part of it. So each position before the present cursor may be the
+one of a request: the text before it is a possible cache key, and the text after it was typed since.
 """
 
 from collections import OrderedDict
@@ -14,8 +14,8 @@ from caret_ls.suggestion import RemainingSuggestion, Suggestion, remaining_at
 
 MAX_SUGGESTIONS: Final = 250
 _MAX_TYPED_LINES: Final = 5  # of a suggestion, including the cursor's line
-_MAX_LINE_CHARS: Final = 400  # of a key, and of the typed text in a line
-_Key = tuple[str, str]  # file, and the end of the text before the cursor in its line
+_MAX_LINE_CHARS: Final = 400  # of a cache key; also of the typed text in a line
+_CacheKey = tuple[str, str]  # the file's URI, and the text before the cursor in its line
 
 
 class SuggestionCache:
@@ -23,7 +23,8 @@ class SuggestionCache:
 
     def __init__(self, size: int = MAX_SUGGESTIONS) -> None:
         self._size = size
-        self._by_key: OrderedDict[_Key, Suggestion] = OrderedDict()
+        # The least recently used suggestion is first.
+        self._by_key: OrderedDict[_CacheKey, Suggestion] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._by_key)
@@ -36,7 +37,10 @@ class SuggestionCache:
             self._by_key.popitem(last=False)
 
     def find(self, context: CompletionContext) -> RemainingSuggestion | None:
-        """Find the rest of a suggestion; try the one with the fewest typed characters first."""
+        """Find the rest of a suggestion; None if no suggestion matches.
+
+        If several match, use the one of which the user has typed the fewest characters.
+        """
         for key, num_typed in _iterate_keys(context):
             suggestion = self._by_key.get(key)
             if suggestion is None:
@@ -48,20 +52,20 @@ class SuggestionCache:
         return None
 
     def discard(self, id: str) -> None:
-        """Drop one suggestion, if it is there."""
+        """Drop the suggestion with this ID, if it is there."""
         for key in [key for key, suggestion in self._by_key.items() if suggestion.id == id]:
             del self._by_key[key]
 
     def remove(self, uri: str | None = None) -> None:
-        """Drop the suggestions of one file, or (None) all."""
+        """Drop the suggestions of one file; None: of all files."""
         for key in [key for key in self._by_key if uri in (None, key[0])]:
             del self._by_key[key]
 
 
-def _iterate_keys(context: CompletionContext) -> Iterator[tuple[_Key, int]]:
-    """Yield possible keys, each with the number of characters typed after its place.
+def _iterate_keys(context: CompletionContext) -> Iterator[tuple[_CacheKey, int]]:
+    """Yield possible cache keys, each with the number of characters that were then typed since.
 
-    The cursor's line is split at each place first, then the lines above.
+    The positions in the cursor's line come first, from its end; then those in the lines above.
     """
     stop = len(context.prefix)
     for _ in range(_MAX_TYPED_LINES):

@@ -1,8 +1,8 @@
-"""Detects whether a cursor is in code, a comment or a string, by a few rules per language.
+"""Detects whether a cursor is in code, a comment or a string, by a few rules per language. Pure.
 
-It knows quotes and comments, but no grammar. A regular expression literal with a quote, or a
-shell's here-document, may mislead it for the rest of the line or file. A mistake only costs a
-suggestion or a request.
+The rules are about quotes and comments; there is no grammar. A regular expression literal with a
+quote, or a shell's here-document, can make the result wrong for the rest of the line or file. A
+wrong result only costs a suggestion or a request.
 """
 
 import re
@@ -20,16 +20,16 @@ class SyntaxRegion(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class _Rules:
-    line_comments: tuple[str, ...] = ()
-    block_comments: tuple[tuple[str, str], ...] = ()
-    quotes: tuple[str, ...] = ('"', "'")  # end with their line at the latest
-    long_quotes: tuple[str, ...] = ()  # may span lines
+    line_comments: tuple[str, ...] = ()  # signs that begin a comment up to the end of the line
+    block_comments: tuple[tuple[str, str], ...] = ()  # start and end
+    quotes: tuple[str, ...] = ('"', "'")  # of strings that end with their line at the latest
+    long_quotes: tuple[str, ...] = ()  # of strings that may have several lines
 
 
 _SLASHES: Final = ("//",)
 _STARS: Final = (("/*", "*/"),)
 _C: Final = _Rules(_SLASHES, _STARS)
-# Languages in which a single quote may stand alone, as in a lifetime or in a name.
+# Rust: a single quote does not always begin a string; it also begins a lifetime.
 _ONE_QUOTE: Final = _Rules(_SLASHES, _STARS, quotes=('"',))
 _BACKTICKS: Final = _Rules(_SLASHES, _STARS, long_quotes=("`",))
 _TRIPLES: Final = _Rules(_SLASHES, _STARS, long_quotes=('"""',))
@@ -50,22 +50,25 @@ _BY_RULES: Final = (
     (_MARKUP, ("html", "xml", "svg", "vue", "svelte")),
 )
 _RULES: Final = {name: rules for rules, names in _BY_RULES for name in names}
-_ENDS: Final = {"[[": "]]"}  # end quotes that differ from the start
+_ENDS: Final = {"[[": "]]"}  # closing quotes that differ from the opening ones
 
 
 @dataclass(frozen=True, slots=True)
 class _ScanState:
-    """The state of the scan; `end` is the text that ends the region, None for code."""
+    """The state of the scan at a position of the text."""
 
     region: SyntaxRegion
-    end: str | None
+    end: str | None  # the text that ends the region; None: code
 
 
 _IN_CODE: Final = _ScanState(SyntaxRegion.CODE, None)
 
 
 def region_at(language: str, prefix: str) -> SyntaxRegion:
-    """Return the region after `prefix`, which starts in code. An unknown language is all code."""
+    """Return the region after `prefix`, which is the text from the start of the file.
+
+    In an unknown language, all text counts as code.
+    """
     rules = _RULES.get(language.lower())
     if rules is None:
         return SyntaxRegion.CODE
@@ -75,11 +78,12 @@ def region_at(language: str, prefix: str) -> SyntaxRegion:
 
 @lru_cache(maxsize=8)
 def _state_after(rules: _Rules, lines: str) -> _ScanState:
-    """Return the state after whole lines, cached because typing rarely changes lines above."""
+    """Return the state after whole lines. It is cached, because typing rarely changes them."""
     return _scan(rules, lines, _IN_CODE)
 
 
 def _scan(rules: _Rules, text: str, state: _ScanState) -> _ScanState:
+    """Return the state after `text`, which begins in `state`."""
     at = 0
     while at < len(text):
         if state.end is not None:
@@ -98,7 +102,7 @@ def _scan(rules: _Rules, text: str, state: _ScanState) -> _ScanState:
 
 @cache
 def _opening_pattern(rules: _Rules) -> re.Pattern[str]:
-    """Match the start of a comment or string, longer ones first."""
+    """Return a pattern that matches the start of a comment or string; the longest start wins."""
     blocks = (start for start, _ in rules.block_comments)
     signs = {*rules.line_comments, *blocks, *rules.long_quotes, *rules.quotes}
     return re.compile("|".join(map(re.escape, sorted(signs, key=len, reverse=True))))
@@ -106,10 +110,10 @@ def _opening_pattern(rules: _Rules) -> re.Pattern[str]:
 
 @cache
 def _ending_pattern(end: str) -> re.Pattern[str]:
-    """Match from the start of a region to its end, inclusive.
+    """Return a pattern that matches the rest of a region, including the text that ends it.
 
-    An escaped character does not end a string. A string in plain quotes ends with its line at the
-    latest, because it is probably unfinished.
+    A character after a backslash does not end a string. A string in plain quotes ends with its line
+    at the latest, because a string without its closing quote is probably unfinished.
     """
     if end == "\n":
         return re.compile(r"[^\r\n]*+[\r\n]")
@@ -119,6 +123,7 @@ def _ending_pattern(end: str) -> re.Pattern[str]:
 
 
 def _opened_state(rules: _Rules, sign: str) -> _ScanState:
+    """Return the state after the start of a comment or string."""
     for start, end in rules.block_comments:
         if sign == start:
             return _ScanState(SyntaxRegion.COMMENT, end)

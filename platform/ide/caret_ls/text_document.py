@@ -1,7 +1,7 @@
-"""The text of an open file as lines, with LSP's positions, which count UTF-16 code units.
+"""The text of an open file as lines, with LSP's positions, which count UTF-16 code units. Pure.
 
-Lines end with LF, CRLF or CR, which may be mixed and belong to the line. An edit touches only the
-lines that it changes, so that the size of the file hardly matters.
+Lines end with LF, CRLF or CR, which may be mixed; each line contains its line end. An edit of a
+range builds only the changed lines anew, so it is fast even in a long file.
 """
 
 import re
@@ -17,30 +17,31 @@ _WIDE: Final = re.compile("[\U00010000-\U0010ffff]")
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """A position, from 0; one outside of the text means the nearest valid one, as in LSP."""
+    """A position in a text. One outside of the text means the nearest valid one, as in LSP."""
 
-    line: int
+    line: int  # from 0
     units: int  # UTF-16 code units from the start of the line
 
 
 @dataclass(frozen=True, slots=True)
 class LineChange:
-    """The lines that a change touches, whole and with their ends, before and after it."""
+    """The whole lines that a change touches, with their line ends."""
 
-    start_line: int
-    old_lines: tuple[str, ...]
-    new_lines: tuple[str, ...]
+    start_line: int  # from 0
+    old_lines: tuple[str, ...]  # before the change
+    new_lines: tuple[str, ...]  # after the change
 
 
 @dataclass(frozen=True, slots=True)
 class TextEdit:
-    """The effect of a change, in characters from the start of the previous text.
+    """The effect of a change.
 
-    If an editor replaces a word by a longer one, or the whole text, it is only the difference.
+    It leaves out text that is the same before and after the change, for example if an editor
+    replaces a word by a longer one, or the whole text.
     """
 
-    at: int
-    deleted: int
+    at: int  # characters from the start of the text
+    deleted: int  # number of characters
     inserted: str
     lines: LineChange = field(default=LineChange(0, (), ()), compare=False, repr=False)
 
@@ -54,38 +55,44 @@ class TextDocument:
         return "".join(self._lines)
 
     def to_offset(self, position: Position) -> int:
-        """Return the position as a number of characters."""
+        """Return the number of characters before the position."""
         line, column = self._locate(position)
         return sum(map(len, self._lines[:line])) + column
 
     def text_before(self, position: Position, *, max_chars: int) -> str:
-        """Return the text before the position: all of it, or the last lines that fit."""
+        """Return the text before the position, or its last lines with at most `max_chars`.
+
+        Only the position's own line may be cut: if it alone is too long, its end is returned.
+        """
         line, column = self._locate(position)
         head = self._lines[line][:column] if line < len(self._lines) else ""
         parts = [head[-max_chars:]]
-        room = max_chars - len(head)
+        num_chars_left = max_chars - len(head)
         for line_text in reversed(self._lines[:line]):
-            room -= len(line_text)
-            if room < 0:
+            num_chars_left -= len(line_text)
+            if num_chars_left < 0:
                 break
             parts.append(line_text)
         return "".join(reversed(parts))
 
     def text_after(self, position: Position, *, max_chars: int) -> str:
-        """Return the text after the position: all of it, or the first lines that fit."""
+        """Return the text after the position, or its first lines with at most `max_chars`.
+
+        Only the position's own line may be cut: if it alone is too long, its start is returned.
+        """
         line, column = self._locate(position)
         tail = self._lines[line][column:] if line < len(self._lines) else ""
         parts = [tail[:max_chars]]
-        room = max_chars - len(tail)
+        num_chars_left = max_chars - len(tail)
         for line_text in self._lines[line + 1 :]:
-            room -= len(line_text)
-            if room < 0:
+            num_chars_left -= len(line_text)
+            if num_chars_left < 0:
                 break
             parts.append(line_text)
         return "".join(parts)
 
     def replace(self, start: Position, end: Position, text: str) -> TextEdit:
-        """Replace a range by `text`."""
+        """Replace the text between two positions, in any order, by `text`."""
         (first, from_column), (last, to_column) = sorted((self._locate(start), self._locate(end)))
         at = sum(map(len, self._lines[:first])) + from_column
         old_lines = self._lines[first : last + 1]
@@ -105,6 +112,7 @@ class TextDocument:
         return TextEdit(at + same, len(deleted) - same, text[same:], lines)
 
     def replace_all(self, text: str) -> TextEdit:
+        """Replace the whole text."""
         before, old_lines = self.text, self._lines
         self._lines = split_lines(text)
         start = _count_common(before, text)
@@ -140,13 +148,16 @@ def _find_changed_lines(before: Sequence[str], after: Sequence[str]) -> LineChan
 
 
 def _count_common(one: Sequence[str], other: Sequence[str]) -> int:
-    """Return the length of the common prefix."""
+    """Return the length of the common start of two texts, or of two lists of lines."""
     lengths = range(min(len(one), len(other)))
     return bisect_left(lengths, True, key=lambda last: one[: last + 1] != other[: last + 1])
 
 
 def chars_from_utf16(text: str, units: int) -> int:
-    """Return the number of characters in `units` code units, without half a surrogate pair."""
+    """Return how many characters of the text fit into `units` UTF-16 code units.
+
+    A character with two code units counts only if both fit.
+    """
     if text.isascii() or not _WIDE.search(text, 0, units):
         return min(units, len(text))
     num_units = 0

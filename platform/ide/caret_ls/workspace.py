@@ -13,8 +13,8 @@ from caret_ls.git_repository import Repository, find_repository
 from caret_ls.imports import framework_of, imports_of
 from caret_ls.text_document import Position, TextDocument, TextEdit
 
-# Enough for the engine, which reads a few thousand tokens around the cursor, and for the parser,
-# which finds the syntax around it.
+# Of the text around the cursor. Prompts contain a few thousand tokens of it, and the gateway parses
+# more of it to check completions.
 MAX_PREFIX_CHARS: Final = 128 * 1024
 MAX_SUFFIX_CHARS: Final = 64 * 1024
 _HEAD_CHARS: Final = 16_000  # enough to detect the kind of a file
@@ -33,9 +33,9 @@ class SelectedCompletion:
 @dataclass(slots=True)
 class OpenFile:
     uri: str
-    language: str
-    path: str
-    repository: Repository | None
+    language: str  # language ID of the editor
+    path: str  # in its repository, with "/"; outside of a repository, only the file's name
+    repository: Repository | None  # None: the file is in no repository
     buffer: TextDocument
     kind: FileKind
     has_selection: bool = False
@@ -50,6 +50,7 @@ class OpenFile:
 
     @property
     def text(self) -> str:
+        """The text as it can be sent: without lone surrogates."""
         if self._text is None:
             self._text = replace_surrogates(self.buffer.text)
             self._imports = imports_of(self.language, self._text)
@@ -57,7 +58,7 @@ class OpenFile:
 
     @property
     def imports(self) -> tuple[str, ...]:
-        return self._imports if self.text else ()
+        return self._imports if self.text else ()  # `text` updates `_imports`
 
     @property
     def framework(self) -> str:
@@ -72,7 +73,11 @@ class OpenFile:
         return self.buffer.replace_all(text)
 
     def untyped_rest(self, position: Position, completion: SelectedCompletion) -> str | None:
-        """Return the rest of the selected item; None if the typed text is not its start."""
+        """Return the part of the selected list item that is not typed yet.
+
+        `position` is the cursor. None: the text that the item replaces is not the start of the
+        item, or does not end at the cursor.
+        """
         start, end, at = map(self.buffer.to_offset, (completion.start, completion.end, position))
         num_typed = at - start
         before = self.buffer.text_before(position, max_chars=MAX_PREFIX_CHARS)
@@ -126,7 +131,7 @@ class OpenFiles:
 
 
 def local_path(uri: str) -> Path | None:
-    """Return the path; None for files that are not on a local disk (`untitled:`, remote)."""
+    """Return the path of a file; None if it is not on a local disk (`untitled:` or remote)."""
     parts = urlsplit(uri)
     if parts.scheme != "file":
         return None
@@ -135,12 +140,15 @@ def local_path(uri: str) -> Path | None:
 
 
 def _path_of(uri: str, file_path: Path | None, repository: Repository | None) -> str:
-    """Return the path in the repository, or else the name: nothing more is sent."""
+    """Return the path in the repository; outside of a repository, the name.
+
+    The folders around them are private, and therefore not sent.
+    """
     if file_path is not None and repository is not None:
         return repository.path_of(file_path)
     return PurePosixPath(unquote(urlsplit(uri).path)).name
 
 
 def replace_surrogates(text: str) -> str:
-    """Replace characters that cannot be sent; the number of characters stays the same."""
+    """Replace each lone surrogate, which cannot be sent, by one other character."""
     return text if text.isascii() else _LONE_SURROGATE.sub("\ufffd", text)

@@ -1,4 +1,4 @@
-"""The keys with which this installation signs documents."""
+"""The keys with which this installation signs documents, such as deletion certificates."""
 
 from functools import cache
 
@@ -8,6 +8,7 @@ from caret.foundation.crypto.signing import SigningKeys
 
 
 def load_signing_keys() -> SigningKeys:
+    """Return the keys of all versions up to the current one, derived from the root secret."""
     return _derive_signing_keys(settings.ROOT_SECRET, settings.SIGNING_KEY_VERSION)
 
 

@@ -1,7 +1,7 @@
 """The command line of the offline verifiers: `manage.py COMMAND FILE --public-key KEYS`.
 
-The caller always names the keys. Keys that come with a file cannot be trusted more than the file
-itself.
+The user always names the file of public keys. Public keys that come with the file to verify cannot
+be trusted more than that file.
 """
 
 import argparse
@@ -13,7 +13,7 @@ from typing import IO, Final
 
 from caret.foundation.crypto.signing import BadPublicKeys, PublicKeys, read_public_keys
 
-OK, BROKEN, UNUSABLE = 0, 1, 2
+OK, BROKEN, UNUSABLE = 0, 1, 2  # exit codes
 _EXIT_CODES: Final = "Exit codes: 0 intact, 1 broken, 2 unreadable."
 
 
@@ -23,11 +23,12 @@ class UnreadableInput(Exception):
 
 @dataclass(frozen=True, slots=True)
 class VerifierCli:
-    command: str
+    command: str  # its name as an argument of manage.py
     description: str
     broken_error: type[Exception]  # `verify` raises it if the file is not intact
-    # Takes the options (`file` is the path) and the keys; returns the report about an intact file.
+    # Gets the options (`file` is the path) and the keys; returns the report about an intact file.
     verify: Callable[[argparse.Namespace, PublicKeys], str]
+    # Adds further arguments of the command.
     add_arguments: Callable[[argparse.ArgumentParser], object] = lambda _parser: None
 
     def run(self, argv: list[str]) -> int:

@@ -1,4 +1,4 @@
-"""Names of e-mail domains as people write them, and the DNS record that proves ownership."""
+"""E-mail domains: parses their names, and makes addresses for erased users."""
 
 import re
 import uuid
@@ -6,12 +6,13 @@ from typing import Final
 
 from tenants.base.errors import InvalidValue
 
-# The end of the addresses that replace those of erased users.
+# The end of the e-mail addresses that replace those of erased users.
 ANONYMOUS_DOMAIN: Final = "@erased.invalid"
+# The start of the DNS TXT record with which a tenant proves that a domain belongs to it.
 TXT_PREFIX: Final = "caret-domain-verification="
 _LABEL: Final = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
-_MAX_CHARS: Final = 253
-# Public providers: anybody can get an address there.
+_MAX_CHARS: Final = 253  # of a name in DNS (RFC 1035)
+# Domains of providers where anybody can get an address.
 _PUBLIC: Final = frozenset(
     {
         "aol.com",
@@ -39,7 +40,10 @@ _PUBLIC: Final = frozenset(
 
 
 def parse_domain(text: str) -> str:
-    """Return a domain's name in lower case and IDNA. Raises InvalidValue."""
+    """Return a domain's name in lower case and as ASCII (IDNA), without dots at its ends.
+
+    Raises InvalidValue, also for domains of public providers.
+    """
     try:
         name = text.strip().strip(".").encode("idna").decode("ascii").lower()
     except UnicodeError as error:
@@ -58,5 +62,5 @@ def get_email_domain(email: str) -> str:
 
 
 def make_anonymous_email() -> str:
-    """Return a unique address that nobody can have (RFC 2606)."""
+    """Return a unique e-mail address that nobody can have (RFC 2606 reserves `.invalid`)."""
     return f"{uuid.uuid4()}{ANONYMOUS_DOMAIN}"

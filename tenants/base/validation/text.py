@@ -1,10 +1,10 @@
-"""Validation of texts from users, before Postgres refuses them with its own error."""
+"""Validation of texts from users. Without it, Postgres would refuse some with its own error."""
 
 from typing import Final
 
 from tenants.base.errors import InvalidValue
 
-MAX_REASON_CHARS: Final = 1_000
+MAX_REASON_CHARS: Final = 1_000  # of the reason that a user gives for a change
 
 
 def is_storable(text: str) -> bool:
@@ -16,7 +16,7 @@ def is_storable(text: str) -> bool:
 
 
 def validate_text(field: str, text: str) -> None:
-    """Check that Postgres can store the text. Raises InvalidValue."""
+    """Check that Postgres can store the text. `field` names it. Raises InvalidValue."""
     if not is_storable(text):
         raise InvalidValue(field, "This text contains characters that are not allowed.")
 

@@ -1,8 +1,9 @@
 """Bounds for the times and dates that callers send, checked before they are stored.
 
-Postgres stores times that Python cannot read back. For example, a time with an offset on the first
-or last day of Python's calendar can be outside of this calendar once converted to UTC. A row with
-such a time could never be loaded. Arithmetic near the calendar's limits fails, too.
+Postgres stores times that Python cannot read back. For example, Python's calendar begins with the
+year 1 and ends with the year 9999. A time with an offset on its first or last day can be outside of
+the calendar after the conversion to UTC. A row with such a time could never be read. Calculations
+with times near these limits also fail.
 """
 
 from datetime import UTC, date, datetime
@@ -12,18 +13,18 @@ from tenants.base.errors import InvalidValue
 
 FIRST_YEAR: Final = 1970
 LAST_YEAR: Final = 2199
-_FIRST: Final = datetime(FIRST_YEAR, 1, 1, tzinfo=UTC)
-_LAST: Final = datetime(LAST_YEAR, 12, 31, 23, 59, 59, tzinfo=UTC)
+_FIRST_MOMENT: Final = datetime(FIRST_YEAR, 1, 1, tzinfo=UTC)
+_LAST_MOMENT: Final = datetime(LAST_YEAR, 12, 31, 23, 59, 59, tzinfo=UTC)
 
 
 def validate_datetime(field: str, moment: datetime | None) -> None:
-    """Check that the time, if any, is in the supported years. Raises InvalidValue."""
-    if moment is not None and not _FIRST <= moment <= _LAST:
+    """Check that a time is in the supported years; None is valid. Raises InvalidValue."""
+    if moment is not None and not _FIRST_MOMENT <= moment <= _LAST_MOMENT:
         raise _out_of_bounds(field)
 
 
 def validate_date(field: str, day: date) -> None:
-    """Check that the date is in the supported years. Raises InvalidValue."""
+    """Check that a date is in the supported years. Raises InvalidValue."""
     if not FIRST_YEAR <= day.year <= LAST_YEAR:
         raise _out_of_bounds(field)
 

@@ -1,9 +1,9 @@
-"""Delivery of budget alerts: at least once, with retries for about three days.
+"""Delivery of budget alerts by e-mail and webhook, with retries for about three days.
 
-Before each attempt a worker claims the delivery and sets the time of the next attempt. So no two
-workers make the same attempt, and no lock is held while a mail server or webhook is slow. If the
-worker is killed, the delivery is repeated with the same ID, which receivers can use to drop
-duplicates.
+Before each attempt, a worker claims the delivery by setting the time of the next attempt. So two
+workers never make the same attempt, and no lock is held while a mail server or webhook is slow. If
+the worker is killed, the message may be sent twice. Both have the same ID, by which receivers can
+drop the second one.
 """
 
 from dataclasses import dataclass
@@ -35,11 +35,12 @@ from tenants.models import (
 )
 from tenants.security.authorization.directory import list_tenants
 
-MAX_AT_ONCE: Final = 50  # per tenant
+MAX_AT_ONCE: Final = 50  # deliveries of a tenant in one run
 # The wait after each failure: 1, 2, 4 ... minutes, up to six hours.
 _FIRST_WAIT: Final = timedelta(minutes=1)
 _MAX_WAIT: Final = timedelta(hours=6)
-_MAX_ATTEMPTS: Final = 20  # about three days
+_MAX_DOUBLINGS: Final = 12  # more than _MAX_WAIT needs; avoids large numbers
+_MAX_ATTEMPTS: Final = 20  # within about three days
 
 log = structlog.get_logger(__name__)
 
@@ -53,40 +54,44 @@ class _AlertMessage:
     budget_id: str
     holder: str  # the budget's target: "the whole tenant", "the team Shop", a user's address
     tenant_name: str
-    percent: int
-    spent: str  # with the currency
-    limit: str
-    month: str  # 2026-11
+    percent: int  # the threshold that the spending has crossed
+    spent: str  # amount with the currency: EUR 12.50
+    limit: str  # amount with the currency
+    month: str  # such as 2026-11
     is_hard: bool
 
 
 def deliver_all_alerts(*, now: datetime) -> None:
+    """Deliver the alerts of all tenants that are due.
+
+    The failure of one tenant is logged, and does not stop the run.
+    """
     for tenant_id in list_tenants().values():
         try:
             deliver_due_alerts(tenant_id, now=now)
         except SoftTimeLimitExceeded:
             raise
-        # One tenant's failure must not delay the others.
-        except Exception as error:  # noqa: BLE001
+        except Exception as error:  # noqa: BLE001  # one tenant must not delay the others
             log.error("budget.not_delivered", tenant_id=tenant_id, error=type(error).__name__)
 
 
 def deliver_due_alerts(tenant_id: TenantId, *, now: datetime) -> int:
-    """Deliver the alerts that are due, and return how many arrived."""
+    """Deliver a tenant's alerts that are due, and return how many deliveries succeeded."""
     return sum(
         _try_delivery(tenant_id, delivery, now) for delivery in _claim_deliveries(tenant_id, now)
     )
 
 
 def compute_alert_backoff(num_attempts: int) -> timedelta | None:
-    """Return the wait until the next attempt, or None after the last one. Pure."""
+    """Return the wait after a number of attempts, at least one; None: no further attempt. Pure."""
     if num_attempts >= _MAX_ATTEMPTS:
         return None
-    doublings = min(num_attempts - 1, 12)
+    doublings = min(num_attempts - 1, _MAX_DOUBLINGS)
     return min(_FIRST_WAIT * (1 << doublings), _MAX_WAIT)
 
 
 def _claim_deliveries(tenant_id: TenantId, now: datetime) -> list[AlertDelivery]:
+    """Return the deliveries that are due. Count an attempt of each, and set its next time."""
     with tenant_scope(tenant_id):
         due = list(
             AlertDelivery.objects.select_for_update(skip_locked=True)
@@ -102,6 +107,7 @@ def _claim_deliveries(tenant_id: TenantId, now: datetime) -> list[AlertDelivery]
 
 
 def _try_delivery(tenant_id: TenantId, delivery: AlertDelivery, now: datetime) -> bool:
+    """Make one attempt, store its result, and return whether it succeeded."""
     try:
         message = _build_message(tenant_id, delivery)
         if delivery.channel == WEBHOOK:
@@ -118,7 +124,7 @@ def _try_delivery(tenant_id: TenantId, delivery: AlertDelivery, now: datetime) -
 
 
 def _describe_error(error: OSError | SMTPException | webhook.WebhookDeliveryError) -> str:
-    """Return our own text: a mail server's message may contain personal data."""
+    """Return a text without the mail server's message, which may contain personal data."""
     if isinstance(error, webhook.WebhookDeliveryError):
         return str(error)
     return f"The mail server did not accept the message ({type(error).__name__})."
@@ -179,7 +185,7 @@ def _send_mail(address: str, message: _AlertMessage) -> None:
 def _build_webhook(message: _AlertMessage) -> webhook.Webhook:
     return webhook.Webhook(
         id=message.delivery_id,
-        key=(message.tenant_id, message.budget_id),
+        tenant_and_budget=(message.tenant_id, message.budget_id),
         payload={
             "type": "budget.alert",
             "data": {
@@ -195,9 +201,10 @@ def _build_webhook(message: _AlertMessage) -> webhook.Webhook:
 
 
 def anonymize_recipients(deliveries: QuerySet[AlertDelivery]) -> int:
-    """Replace the addresses of deliveries, stop their retries and return their number.
+    """Replace the addresses of deliveries, stop their retries, and return the number of deliveries.
 
-    Each delivery gets its own anonymous address, because the addresses of an alert are unique.
+    Each delivery gets an anonymous e-mail address of its own, because an alert cannot have two
+    deliveries with the same address.
     """
     ids = list(deliveries.values_list("id", flat=True))
     for row_id in ids:

@@ -1,6 +1,7 @@
-"""Budget alerts at 50, 80 and 100%.
+"""Budget alerts at 50, 80 and 100% of a budget's limit.
 
-The task that prices usage (rating) creates each alert at most once per budget and month.
+The task that prices usage (rating) creates them. In a month, a budget has at most one alert for
+each threshold.
 """
 
 from datetime import date, datetime
@@ -15,27 +16,28 @@ from tenants.billing.budgets.month_spend import TenantMonthSpend, read_month_spe
 from tenants.billing.plans.price_book import PlanPrice
 from tenants.models import AlertDelivery, Budget, BudgetAlert, Membership
 
-THRESHOLDS: Final = (50, 80, 100)
-MAIL, WEBHOOK = "mail", "webhook"
+THRESHOLDS: Final = (50, 80, 100)  # percent
+MAIL, WEBHOOK = "mail", "webhook"  # channels of a delivery
 
 
 def find_crossed_thresholds(
-    spent_micros: int, limit_micros: int, *, used_up: bool = False
+    spent_micros: int, limit_micros: int, *, is_used_up: bool = False
 ) -> list[int]:
     """Return the crossed thresholds in percent. A used-up budget has crossed all of them. Pure."""
     return [
         threshold
         for threshold in THRESHOLDS
-        if used_up or spent_micros * 100 >= limit_micros * threshold
+        if is_used_up or spent_micros * 100 >= limit_micros * threshold
     ]
 
 
 def create_alerts(
     tenant_id: TenantId, month: date, *, price: PlanPrice | None, now: datetime
 ) -> int:
-    """Create the alerts that are due, and return how many.
+    """Create the alerts of a month that are due, and return how many.
 
-    The caller must be inside the tenant's scope.
+    `price` is in force today; None: nothing has a price. The caller must be inside the tenant's
+    scope.
     """
     budgets = list(Budget.objects.filter(tenant_id=tenant_id))
     if not budgets:
@@ -44,37 +46,39 @@ def create_alerts(
     min_reservation_micros = read_min_reservation(tenant_id, price, on=utc_day(now))
     num_created = 0
     for budget in budgets:
-        used_up = is_exhausted(budget, month_spend, min_reservation_micros=min_reservation_micros)
+        is_used_up = is_exhausted(
+            budget, month_spend, min_reservation_micros=min_reservation_micros
+        )
         num_created += _create_budget_alerts(
-            budget, month_spend, month=month, used_up=used_up, now=now
+            budget, month_spend, month=month, is_used_up=is_used_up, now=now
         )
     return num_created
 
 
 def _create_budget_alerts(
-    budget: Budget, month_spend: TenantMonthSpend, *, month: date, used_up: bool, now: datetime
+    budget: Budget, month_spend: TenantMonthSpend, *, month: date, is_used_up: bool, now: datetime
 ) -> int:
-    spent_micros, limit = month_spend.spent_of_budget(budget), month_spend.limit_of_budget(budget)
+    spent_micros = month_spend.spent_of_budget(budget)
+    limit_micros = month_spend.limit_of_budget(budget)
     existing_percents = BudgetAlert.objects.filter(
         tenant_id=budget.tenant_id, budget_id=budget.id, month=month
     ).values_list("percent", flat=True)
-    due = sorted(
-        set(find_crossed_thresholds(spent_micros, limit, used_up=used_up)) - set(existing_percents)
-    )
-    for percent in due:
+    crossed_percents = find_crossed_thresholds(spent_micros, limit_micros, is_used_up=is_used_up)
+    due_percents = sorted(set(crossed_percents) - set(existing_percents))
+    for percent in due_percents:
         alert = BudgetAlert.objects.create(
             tenant_id=budget.tenant_id,
             budget_id=budget.id,
             month=month,
             percent=percent,
             spent_micros=spent_micros,
-            limit_micros=limit,
+            limit_micros=limit_micros,
             created_at=now,
         )
-        # If several thresholds are crossed at once, only the highest sends a message.
-        if percent == due[-1]:
+        # If several thresholds are crossed at once, only the alert of the highest one is delivered.
+        if percent == due_percents[-1]:
             _queue_deliveries(alert, budget, now)
-    return len(due)
+    return len(due_percents)
 
 
 def _queue_deliveries(alert: BudgetAlert, budget: Budget, now: datetime) -> None:
@@ -94,7 +98,10 @@ def _queue_deliveries(alert: BudgetAlert, budget: Budget, now: datetime) -> None
 
 
 def _find_recipients(budget: Budget) -> list[str]:
-    """Return the addresses of owners and billing members; for a user's budget also the user's."""
+    """Return the e-mail addresses of all owners and billing members.
+
+    For the budget of a user, also return the user's address if the user is a member.
+    """
     members = Membership.objects.filter(tenant_id=budget.tenant_id, ended_at__isnull=True)
     owners_and_billing = members.filter(role__in=[Role.OWNER, Role.BILLING])
     addresses = set(owners_and_billing.values_list("user__email", flat=True))

@@ -1,9 +1,11 @@
-"""The rule by which a budget is used up. It is the rule that gateways apply.
+"""Decides whether a budget is used up.
 
-A gateway refuses a completion if a hard budget has less left than the completion may cost, at the
-price of the model that will answer (inference.gateway.rate_limits.budget_reservation). A hard
-budget is therefore used up before its last micro is spent: as soon as not even the cheapest model
-can answer. Completions of more expensive models stop earlier.
+A gateway refuses a completion if a hard budget has less left than the completion may cost at most
+(inference.gateway.rate_limits.budget_reservation). This depends on the price of the model that will
+answer. So a hard budget is used up before its last micro is spent: as soon as less is left than a
+completion of the cheapest model may cost. Completions of more expensive models stop earlier.
+
+A soft budget is used up when its whole limit is spent.
 """
 
 from datetime import date
@@ -20,7 +22,7 @@ from tenants.policy.availability.model_offers import find_answering_models
 def is_exhausted(budget: Budget, month: TenantMonthSpend, *, min_reservation_micros: int) -> bool:
     """Return whether a budget is used up in this month.
 
-    `min_reservation_micros` is today's, from `read_min_reservation`.
+    `min_reservation_micros` is the result of `read_min_reservation` for today.
     """
     remaining_micros = month.limit_of_budget(budget) - month.spent_of_budget(budget)
     if not budget.is_hard:
@@ -29,10 +31,10 @@ def is_exhausted(budget: Budget, month: TenantMonthSpend, *, min_reservation_mic
 
 
 def read_min_reservation(tenant_id: TenantId, price: PlanPrice | None, *, on: date) -> int:
-    """Return the least that gateways reserve for a completion of the fast tier, in micros.
+    """Return the least amount that gateways reserve for a completion of the fast tier, in micros.
 
-    `price` is in force on the day; None: nothing has a price. One query if models have prices of
-    their own, otherwise none.
+    `price` is in force on the day `on`; None: nothing has a price. One query if models have prices
+    of their own, otherwise none.
     """
     if price is None:
         return 0
@@ -43,9 +45,9 @@ def read_min_reservation(tenant_id: TenantId, price: PlanPrice | None, *, on: da
 
 
 def compute_min_reservation(price: PlanPrice, models: frozenset[str] | None) -> int:
-    """Return the least that gateways reserve if one of `models` answers. Pure.
+    """Return the least amount that gateways reserve if one of `models` answers, in micros. Pure.
 
-    None or no models: any model of the price may answer.
+    If `models` is None or empty, each model with a price may answer.
     """
     prices = [price.tiers[Tier.FAST], *price.model_prices.values()]
     if models:

@@ -1,6 +1,6 @@
-"""Limit of the number of hard budgets that apply to one user.
+"""The limit of the number of hard budgets that apply to one user.
 
-Each request of the user reserves an amount from all these budgets, so the duration of the gateway's
+Each request of the user reserves an amount in all these budgets. So the duration of the gateway's
 Redis call grows with their number.
 """
 
@@ -13,15 +13,15 @@ from caret.foundation.ids import TenantId
 from tenants.base.errors import Conflict
 from tenants.models import Budget, TeamMembership
 
-# Hard budgets of the user's teams. Budgets of the tenant and of the user are not counted.
+# Counts the hard budgets of the user's teams, but not those of the tenant and of the user.
 MAX_TEAM_BUDGETS_OF_USER: Final = 20
 
 
 def require_budget_limit_per_user(tenant_id: TenantId) -> None:
-    """Check the limit after a change, so that the error rolls the change back.
+    """Check the limit for all users of a tenant. Raises Conflict.
 
-    Must run inside the tenant's scope, after mark_snapshot_stale has locked the tenant. One query.
-    Raises Conflict.
+    Call it after a change in the same transaction, so that the error rolls the change back. It must
+    run inside the tenant's scope, after mark_snapshot_stale has locked the tenant. One query.
     """
     hard_budgets = Budget.objects.filter(tenant_id=tenant_id, scope=BudgetScope.TEAM, is_hard=True)
     largest = (

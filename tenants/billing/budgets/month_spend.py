@@ -1,4 +1,4 @@
-"""Spending per month: added up by rating, read for alerts, pages and gateways."""
+"""The spending of each month. Rating adds to it; alerts, console pages and gateways read it."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -20,15 +20,16 @@ class SpendEntry:
     """The cost of a user's usage on one day."""
 
     day: date
-    user_id: UserId | None  # None: service keys
+    user_id: UserId | None  # None: a service key caused the cost
     micros: int
 
 
 def add_spend(tenant_id: TenantId, entries: Iterable[SpendEntry]) -> None:
-    """Add to the months' spending. Two queries for each month.
+    """Add entries to the spending of their months. Two queries for each month.
 
-    Must run inside the tenant's scope, under its billing lock.
+    It must run inside the tenant's scope, under the tenant's billing lock.
     """
+    # Micros by month and holder: a user ID, or "" for service keys.
     months: defaultdict[date, defaultdict[str, int]] = defaultdict(lambda: defaultdict(int))
     for entry in entries:
         months[start_of_month(entry.day)][entry.user_id or ""] += entry.micros
@@ -63,7 +64,7 @@ class TenantMonthSpend:
 
     by_holder: Mapping[str, int]  # micros by user ID; "": service keys
     members: frozenset[str]  # user IDs
-    teams: Mapping[UUID, frozenset[str]]  # user IDs by team
+    teams: Mapping[UUID, frozenset[str]]  # user IDs by team ID
 
     def spent_of_budget(self, budget: Budget) -> int:
         """Return the spending that counts for a budget, in micros."""
@@ -81,7 +82,10 @@ class TenantMonthSpend:
         return min(MAX_MICROS, budget.limit_micros * max(1, len(seats)))
 
     def users_of_budget(self, budget: Budget) -> frozenset[str]:
-        """Return the users whose spending counts for a team's or a user's budget."""
+        """Return the IDs of the users whose spending counts for the budget of a team or a user.
+
+        For the budget of the tenant, return an empty set.
+        """
         if budget.holder_id is None:
             return frozenset()
         if budget.scope == BudgetScope.USER:
@@ -96,7 +100,10 @@ def read_month_spend(tenant_id: TenantId, month: date) -> TenantMonthSpend:
 
 
 def build_month_spend(tenant_id: TenantId, by_holder: Mapping[str, int]) -> TenantMonthSpend:
-    """Add the current members to a month's spending, inside the tenant's scope. One query."""
+    """Combine the spending of a month with the current members, inside the tenant's scope.
+
+    One query.
+    """
     members = Membership.objects.filter(tenant_id=tenant_id, ended_at=None).annotate(
         team_id=Value(None, output_field=UUIDField())
     )

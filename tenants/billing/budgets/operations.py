@@ -28,16 +28,16 @@ MAX_BUDGETS: Final = 1_000  # per tenant: gateways keep the hard ones in memory
 
 @dataclass(frozen=True, slots=True)
 class BudgetTerms:
-    limit_micros: int
-    is_hard: bool = True
-    webhook_url: str = ""  # "": alerts by mail only
-    is_per_seat: bool = False  # True: the limit applies to each seat
+    limit_micros: int  # for a UTC month, in the currency of the ledger
+    is_hard: bool = True  # False: alerts only
+    webhook_url: str = ""  # "": alerts by e-mail only
+    is_per_seat: bool = False  # True: the limit of the month is limit_micros for each seat
 
 
 @dataclass(frozen=True, slots=True)
 class BudgetTarget:
     scope: BudgetScope
-    id: UUID | None = None  # the team or the user; None: the tenant
+    id: UUID | None = None  # of the team or the user; None: the whole tenant
 
 
 def create_budget(
@@ -47,7 +47,8 @@ def create_budget(
     actor.require(Permission.WRITE_BUDGETS)
     _check_terms(terms)
     with tenant_scope(actor.tenant_id):
-        # Runs before the snapshot is published: Redis then knows what was already spent this month.
+        # This runs before the snapshot is published. So when gateways begin to enforce the budget,
+        # Redis has the amount that was already spent this month.
         transaction.on_commit(
             lambda: try_sync_spend_to_redis(actor.tenant_id, now=now), robust=True
         )
@@ -83,14 +84,15 @@ def create_budget(
 def change_budget(
     *, actor: Actor, budget_id: UUID, terms: BudgetTerms, version: int, now: datetime
 ) -> BudgetView:
-    """Change a budget. `version` is the version that the author has seen.
+    """Change a budget. `version` is the version that the actor has seen.
 
     Raises Forbidden, InvalidValue, NotFound, Conflict.
     """
     actor.require(Permission.WRITE_BUDGETS)
     _check_terms(terms)
     with tenant_scope(actor.tenant_id):
-        # As in create_budget: a budget that becomes hard may already be used up.
+        # Before the snapshot is published, as in create_budget: the budget may become hard, and may
+        # already be used up.
         transaction.on_commit(
             lambda: try_sync_spend_to_redis(actor.tenant_id, now=now), robust=True
         )
@@ -117,13 +119,14 @@ def delete_budget(*, actor: Actor, budget_id: UUID, version: int, now: datetime)
         mark_snapshot_stale(tenant_id=actor.tenant_id)
         budget = _find_budget(actor, budget_id, version)
         Budget.objects.filter(tenant_id=actor.tenant_id, id=budget_id).delete()
-        facts = _to_change_fields(
+        old_fields = _to_change_fields(
             _to_terms(budget), BudgetTarget(BudgetScope(budget.scope), budget.holder_id)
         )
-        _record_change(actor, "budget.deleted", budget_id, (facts, None), now)
+        _record_change(actor, "budget.deleted", budget_id, (old_fields, None), now)
 
 
 def _find_budget(actor: Actor, budget_id: UUID, version: int) -> Budget:
+    """Return the budget if it has this version. Raises NotFound, Conflict."""
     budget = Budget.objects.filter(tenant_id=actor.tenant_id, id=budget_id).first()
     if budget is None:
         raise NotFound("This budget does not exist.")
@@ -137,6 +140,7 @@ def _find_budget(actor: Actor, budget_id: UUID, version: int) -> Budget:
 
 
 def _check_terms(terms: BudgetTerms) -> None:
+    """Check limit and webhook address. Raises InvalidValue."""
     if not 1 <= terms.limit_micros <= MAX_MICROS:
         raise InvalidValue("limit_micros", "Enter 1 to {most} micros.", most=MAX_MICROS)
     if terms.webhook_url:
@@ -167,6 +171,7 @@ def _to_terms(budget: Budget) -> BudgetTerms:
 
 
 def _to_change_fields(terms: BudgetTerms, holder: BudgetTarget) -> ChangeFields:
+    """Return a budget as an audit entry contains it: 1 is true and 0 is false."""
     return {
         "scope": holder.scope.value,
         "holder_id": None if holder.id is None else str(holder.id),
@@ -189,12 +194,12 @@ def _record_change(
 
 
 def format_audit_target(budget_id: UUID) -> str:
-    """Return the budget's target in the audit log."""
+    """Return the target of audit entries about a budget."""
     return f"budget:{budget_id}"
 
 
 def revert_last_change(*, actor: Actor, budget_id: UUID, version: int, now: datetime) -> BudgetView:
-    """Undo the change that made `version`, if no later change was made.
+    """Undo the change that made `version`. Raises Conflict if there was a later change.
 
     Raises Forbidden, InvalidValue, NotFound, Conflict.
     """
@@ -205,6 +210,7 @@ def revert_last_change(*, actor: Actor, budget_id: UUID, version: int, now: date
 
 
 def _read_previous_terms(actor: Actor, budget_id: UUID) -> BudgetTerms:
+    """Return the terms before the last change, from the audit log. Raises NotFound."""
     with tenant_scope(actor.tenant_id):
         entries = AuditEntry.objects.filter(
             tenant_id=actor.tenant_id, target=format_audit_target(budget_id), action=CHANGED

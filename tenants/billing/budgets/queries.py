@@ -29,19 +29,19 @@ from tenants.security.authorization.actor import Actor
 
 @dataclass(frozen=True, slots=True)
 class DeliveryView:
-    channel: str
-    address: str
+    channel: str  # mail or webhook
+    address: str  # an e-mail address, or the URL of a webhook
     num_attempts: int
     delivered_at: datetime | None  # None: not yet, or never
     next_attempt_at: datetime | None  # None: no further attempt
-    last_error: str
+    last_error: str  # "": none
 
 
 @dataclass(frozen=True, slots=True)
 class AlertView:
-    percent: int
-    spent_micros: int
-    limit_micros: int
+    percent: int  # the crossed threshold
+    spent_micros: int  # when the alert was created, as the limit
+    limit_micros: int  # for the whole month
     created_at: datetime
     deliveries: tuple[DeliveryView, ...]
 
@@ -50,18 +50,19 @@ class AlertView:
 class BudgetView:
     id: UUID
     scope: BudgetScope
-    holder_id: UUID | None
-    holder_name: str | None  # None: a tenant's budget, or the holder was deleted
+    holder_id: UUID | None  # the team or the user; None: the whole tenant
+    # The team's name or the user's e-mail address. None: the whole tenant, or a deleted holder.
+    holder_name: str | None
     limit_micros: int  # for each seat, if is_per_seat
     is_per_seat: bool
     month_limit_micros: int  # limit_micros; times the number of current seats if is_per_seat
     currency: Currency
     is_hard: bool
-    webhook_url: str
+    webhook_url: str  # "": alerts by e-mail only
     version: int
     created_at: datetime
     month: date  # the current month
-    spent_micros: int
+    spent_micros: int  # in the current month
     is_exhausted: bool  # a hard budget that is used up stops completions
     alerts: tuple[AlertView, ...]  # of this month, lowest threshold first
 
@@ -94,16 +95,16 @@ def find_budget(*, actor: Actor, budget_id: UUID, now: datetime) -> BudgetView:
 
 
 def read_spending(tenant_id: TenantId, *, now: datetime) -> SpendingLimits:
-    """Return the prices and hard budgets for gateways, inside the tenant's scope.
+    """Return the prices and hard budgets that gateways need, inside the tenant's scope.
 
-    Without a hard budget the result is empty.
+    If there is no hard budget, the result is empty.
     """
     hard_rows = list(Budget.objects.filter(tenant_id=tenant_id, is_hard=True).order_by("id"))
     if not hard_rows:
         return SpendingLimits()
     month_spend = build_month_spend(tenant_id, {})  # only for the current members
     return SpendingLimits(
-        prices=read_price_book(tenant_id).starting(utc_day(now)),
+        prices=read_price_book(tenant_id).list_prices_from(utc_day(now)),
         budgets=tuple(_to_hard_budget(budget, month_spend) for budget in hard_rows),
         budgets_of=_index_budgets_by_user(hard_rows, month_spend),
     )
@@ -120,7 +121,10 @@ def _to_hard_budget(budget: Budget, month_spend: TenantMonthSpend) -> HardBudget
 def _index_budgets_by_user(
     budgets: Sequence[Budget], month_spend: TenantMonthSpend
 ) -> dict[UserId, bytes]:
-    """Return each user's budgets, sorted by user, so that equal rows give equal bytes."""
+    """Return the budgets of each user or of their teams, as encoded indexes in `budgets`.
+
+    The result is sorted by user, so that equal rows give equal bytes in the snapshot.
+    """
     indexes: defaultdict[str, list[int]] = defaultdict(list)
     for index, budget in enumerate(budgets):
         for user in month_spend.users_of_budget(budget):
@@ -163,6 +167,7 @@ def _to_views(tenant_id: TenantId, rows: list[Budget], now: datetime) -> list[Bu
 
 
 def _find_holder_names(tenant_id: TenantId, rows: Iterable[Budget]) -> dict[UUID | None, str]:
+    """Return the names of teams and the e-mail addresses of users by ID. One query."""
     ids = {row.holder_id for row in rows if row.holder_id is not None}
     teams = Team.objects.filter(tenant_id=tenant_id, id__in=ids).values_list("id", "name")
     users = User.objects.filter(id__in=ids).values_list("id", "email")
@@ -208,7 +213,7 @@ def _to_delivery_view(row: AlertDelivery) -> DeliveryView:
 
 
 def find_webhook_secret(*, actor: Actor, budget_id: UUID, now: datetime) -> str:
-    """Return the secret by which a webhook's receiver verifies the sender.
+    """Return the secret with which the receiver of a webhook verifies the sender.
 
     The read is recorded in the audit log. Raises Forbidden, NotFound.
     """

@@ -1,6 +1,6 @@
-"""Sync of spending to Redis, so that gateways never count less than rating has added up.
+"""Writes spending to Redis, so that gateways never count less than the spending that was rated.
 
-It is needed if Redis has lost its data, or if a budget is created or becomes hard during a month.
+This is needed if Redis has lost its data, or if a budget is created or becomes hard during a month.
 """
 
 from datetime import datetime
@@ -19,9 +19,9 @@ from tenants.models import Budget
 
 log = structlog.get_logger(__name__)
 
-# KEYS: a budget's month. ARGV: micros that rating has added up, seconds to keep the key. The amount
-# added here is stored in `raised`, because gateways may report the same spending later (see
-# caret.contracts.pricing).
+# KEYS[1]: a hash with the spending of a budget in a month. ARGV[1]: micros that were rated.
+# ARGV[2]: seconds to keep the hash. The added amount is also counted in `raised`, because gateways
+# may report the same spending later (see caret.contracts.pricing).
 _RAISE_SCRIPT: Final = """
 local missing = tonumber(ARGV[1]) - tonumber(redis.call('HGET', KEYS[1], 'used') or '0')
 if missing > 0 then
@@ -33,9 +33,9 @@ end
 
 
 def try_sync_spend_to_redis(tenant_id: TenantId, *, now: datetime) -> None:
-    """Sync spending to Redis, and log an error of Redis.
+    """Write the spending to Redis. An error of Redis is logged and not raised.
 
-    Gateways continue with the counts that they have, and the next rating tries again.
+    After an error, gateways continue with the counts that they have. The next rating tries again.
     """
     try:
         sync_spend_to_redis(tenant_id, now=now)
@@ -44,7 +44,10 @@ def try_sync_spend_to_redis(tenant_id: TenantId, *, now: datetime) -> None:
 
 
 def sync_spend_to_redis(tenant_id: TenantId, *, now: datetime) -> None:
-    """Raise the counters in Redis to the spending of this month. Raises redis.RedisError."""
+    """Increase the counts in Redis to the spending of this month; never decrease them.
+
+    Raises redis.RedisError.
+    """
     month = start_of_month(utc_day(now))
     with tenant_scope(tenant_id):
         hard_budgets = list(Budget.objects.filter(tenant_id=tenant_id, is_hard=True))
@@ -53,6 +56,7 @@ def sync_spend_to_redis(tenant_id: TenantId, *, now: datetime) -> None:
         month_spend = read_month_spend(tenant_id, month)
     pipeline = connect_to_redis().pipeline(transaction=False)
     for budget in hard_budgets:
-        key = spend_key(tenant_id, str(budget.id), f"{month:%Y-%m}")
-        pipeline.eval(_RAISE_SCRIPT, 1, key, month_spend.spent_of_budget(budget), KEEP_SPEND_S)
+        hash_key = spend_key(tenant_id, str(budget.id), f"{month:%Y-%m}")
+        spent_micros = month_spend.spent_of_budget(budget)
+        pipeline.eval(_RAISE_SCRIPT, 1, hash_key, spent_micros, KEEP_SPEND_S)
     pipeline.execute()

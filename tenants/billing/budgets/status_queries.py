@@ -26,9 +26,10 @@ class BudgetStatus:
 
     budget_id: UUID
     scope: BudgetScope
-    holder_name: str | None  # None: a tenant's budget, or the holder was deleted
-    month_limit_micros: int
-    spent_micros: int
+    # The team's name or the user's e-mail address. None: the whole tenant, or a deleted holder.
+    holder_name: str | None
+    month_limit_micros: int  # of all seats together, if the limit is per seat
+    spent_micros: int  # in the current month
     is_hard: bool
     is_exhausted: bool  # a hard budget that is used up stops completions
 
@@ -36,10 +37,10 @@ class BudgetStatus:
 def list_nearest_limit(
     *, actor: Actor, limit: int, price: PlanPrice | None, now: datetime
 ) -> list[BudgetStatus]:
-    """Return the budgets with the highest share spent, highest first.
+    """Return at most `limit` budgets, those with the highest spent share of their limit first.
 
-    Three queries, or four if models have prices of their own. Reads all budgets of the tenant, at
-    most MAX_BUDGETS. `price` is today's; None: nothing has a price. Raises Forbidden.
+    `price` is in force today; None: nothing has a price. Three queries, or four if models have
+    prices of their own. They read all budgets of the tenant, at most MAX_BUDGETS. Raises Forbidden.
     """
     actor.require(Permission.READ_BILLING)
     with tenant_scope(actor.tenant_id):
@@ -58,17 +59,17 @@ def list_nearest_limit(
 class BudgetEffect:
     """The immediate effect of a budget that is not saved yet."""
 
-    num_stopped: int  # members whose completions continue now and would stop
-    spent_micros: int
-    limit_micros: int
+    num_stopped: int  # members whose completions would stop, and do not stop without this budget
+    spent_micros: int  # in the current month, by the users to whom the budget applies
+    limit_micros: int  # of the month
 
 
 def preview_budget(
     *, actor: Actor, holder: BudgetTarget, terms: BudgetTerms, now: datetime
 ) -> BudgetEffect:
-    """Return the effect of a new budget, or of new terms for a budget. Up to six queries.
+    """Return the immediate effect of a new budget, or of new terms for a budget.
 
-    Raises Forbidden.
+    Up to six queries. Raises Forbidden.
     """
     actor.require(Permission.WRITE_BUDGETS)
     draft = Budget(
@@ -108,6 +109,7 @@ def _list_members(budget: Budget, month_spend: TenantMonthSpend) -> frozenset[st
 
 
 def _find_named_budgets(actor: Actor) -> QuerySet[Budget]:
+    """Return the tenant's budgets with the annotation `holder_name`."""
     teams = Team.objects.filter(tenant_id=actor.tenant_id, id=OuterRef("holder_id"))
     users = User.objects.filter(id=OuterRef("holder_id"))
     name = Coalesce(

@@ -1,6 +1,6 @@
-"""Webhooks by the Standard Webhooks specification, to addresses that a tenant configures.
+"""Sends webhooks by the Standard Webhooks specification to URLs that a tenant configures.
 
-`caret.foundation.egress.http_client` restricts the targets and the duration.
+`caret.foundation.egress.http_client` refuses forbidden targets, and limits the duration.
 """
 
 import base64
@@ -23,31 +23,34 @@ from caret.foundation.egress.http_client import (
 )
 from tenants.base.errors import InvalidValue
 
-# Only the status of the response matters, but a body of more than `max_bytes` is an error.
-_BOUNDS: Final = ResponseLimits(total_s=20.0, max_bytes=64 * 1024)
+# Only the status of the response matters. But a body of more than `max_bytes` is an error.
+_LIMITS: Final = ResponseLimits(total_s=20.0, max_bytes=64 * 1024)
 _MAX_URL_CHARS: Final = 500
 
 
 class WebhookDeliveryError(Exception):
-    """The delivery failed. The message gives the reason, and contains nothing from the receiver."""
+    """The delivery failed. The message gives the reason, and contains no text of the receiver."""
 
 
 @dataclass(frozen=True, slots=True)
 class Webhook:
     id: str  # the same for each attempt
-    key: tuple[str, str]  # tenant and budget, from which the signing key is derived
-    payload: dict[str, Any]
+    tenant_and_budget: tuple[str, str]  # their IDs, from which the signing key is derived
+    payload: dict[str, Any]  # JSON values; the time of sending is added
 
 
 def derive_webhook_secret(tenant_id: str, budget_id: str) -> str:
-    """Return the secret for the receiver, in the specification's format."""
+    """Return the secret of a budget's webhook, in the specification's format.
+
+    The receiver verifies signatures with it.
+    """
     return f"whsec_{base64.b64encode(_derive_signing_key(tenant_id, budget_id)).decode()}"
 
 
 def check_webhook_address(url: str) -> None:
-    """Check a webhook's address. Its host name is resolved and checked at delivery.
+    """Check the URL of a webhook. Raises InvalidValue.
 
-    Raises InvalidValue.
+    The IP address of its host is checked at each delivery.
     """
     try:
         parts = urlsplit(url)
@@ -69,19 +72,21 @@ def check_webhook_address(url: str) -> None:
 def send_webhook(url: str, webhook: Webhook, *, now: datetime) -> None:
     """Sign and send a webhook. Raises WebhookDeliveryError."""
     body = json.dumps(webhook.payload | {"timestamp": now.isoformat()}).encode()
-    stamp = str(int(now.timestamp()))
+    unix_time = str(int(now.timestamp()))
     signature = hmac.digest(
-        _derive_signing_key(*webhook.key), f"{webhook.id}.{stamp}.".encode() + body, hashlib.sha256
+        _derive_signing_key(*webhook.tenant_and_budget),
+        f"{webhook.id}.{unix_time}.".encode() + body,
+        hashlib.sha256,
     )
     headers = {
         "content-type": "application/json",
         "webhook-id": webhook.id,
-        "webhook-timestamp": stamp,
+        "webhook-timestamp": unix_time,
         "webhook-signature": f"v1,{base64.b64encode(signature).decode()}",
     }
     try:
         response = send_request(
-            OutboundRequest("POST", url, headers, body), settings.PRIVATE_TARGETS, _BOUNDS
+            OutboundRequest("POST", url, headers, body), settings.PRIVATE_TARGETS, _LIMITS
         )
     except RequestFailed as error:
         raise WebhookDeliveryError(str(error)) from error

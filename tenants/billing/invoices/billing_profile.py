@@ -1,4 +1,8 @@
-"""Issuer and customer of invoices: the operator's settings and the tenants' billing profiles."""
+"""Issuer and customer of invoices.
+
+The issuer is in the installation's settings. The customer and the tax are in the tenant's billing
+profile.
+"""
 
 import re
 from datetime import datetime
@@ -21,15 +25,19 @@ from tenants.security.authorization.actor import Actor
 
 logger = structlog.get_logger(__name__)
 
-MAX_CHARS: Final = 120
+MAX_CHARS: Final = 120  # of a field, or of a line of the address
 COUNTRY: Final = re.compile(r"[A-Z]{2}")
-_MAX_LINES: Final = 8
+_MAX_LINES: Final = 8  # of the address
 
 
 def set_billing_profile(
     *, actor: Actor, customer: InvoiceParty, tax: InvoiceTax, now: datetime
 ) -> None:
-    """Set a tenant's customer details and tax. Raises Forbidden, InvalidValue."""
+    """Set the customer and the tax for a tenant's future invoices.
+
+    Only the platform may do this, for example by a command that an operator runs. Raises Forbidden,
+    InvalidValue.
+    """
     actor.require_platform()
     _check_customer(customer)
     if not 0 <= tax.basis_points <= 10_000 or bool(tax.name) != bool(tax.basis_points):
@@ -54,22 +62,23 @@ def set_billing_profile(
 
 
 def change_customer(*, actor: Actor, customer: InvoiceParty, now: datetime) -> None:
-    """Change the customer details of future invoices.
+    """Change the customer of future invoices; the tax stays as it is.
 
-    Only the issuer can change the tax. The audit log shows the issuer that the tax may need a
-    change. No entry is written if nothing changes. Raises Forbidden, InvalidValue.
+    Only the issuer can change the tax. The audit entry shows the issuer that this may be necessary,
+    for example after a change of the country. If nothing changes, no entry is written. Raises
+    Forbidden, InvalidValue.
     """
     actor.require(Permission.WRITE_BILLING)
     _check_customer(customer)
     with tenant_scope(actor.tenant_id):
         Tenant.objects.select_for_update(no_key=True).get(id=actor.tenant_id)
         old_customer, tax = read_billing_profile(actor.tenant_id)
-        changed_names = [
-            name
-            for name in InvoiceParty.__struct_fields__
-            if _is_changed(old_customer, customer, name)
+        changed_fields = [
+            field
+            for field in InvoiceParty.__struct_fields__
+            if _is_changed(old_customer, customer, field)
         ]
-        if not changed_names:
+        if not changed_fields:
             return
         values = {"customer": msgspec.to_builtins(customer), "updated_at": now}
         tax_values = {"tax_name": tax.name, "tax_basis_points": tax.basis_points}
@@ -86,7 +95,7 @@ def change_customer(*, actor: Actor, customer: InvoiceParty, now: datetime) -> N
                 {
                     "name": customer.name,
                     "tax_id": customer.tax_id,
-                    "changed": ", ".join(changed_names),
+                    "changed": ", ".join(changed_fields),
                 },
             ),
             now=now,
@@ -94,9 +103,9 @@ def change_customer(*, actor: Actor, customer: InvoiceParty, now: datetime) -> N
 
 
 def read_billing_profile(tenant_id: TenantId) -> tuple[InvoiceParty, InvoiceTax]:
-    """Return customer and tax, inside the tenant's scope.
+    """Return the customer and the tax, inside the tenant's scope.
 
-    Without a billing profile these are the tenant's name and no tax.
+    If there is no billing profile, the customer has only the tenant's name, and there is no tax.
     """
     row = BillingProfile.objects.filter(tenant_id=tenant_id).first()
     if row is None:
@@ -107,6 +116,7 @@ def read_billing_profile(tenant_id: TenantId) -> tuple[InvoiceParty, InvoiceTax]
 
 
 def read_issuer() -> InvoiceParty:
+    """Return the issuer from the settings."""
     return InvoiceParty(
         name=settings.INVOICE_ISSUER,
         address=tuple(settings.INVOICE_ADDRESS),
@@ -124,7 +134,7 @@ def read_bank_account() -> BankAccount | None:
 
 
 def find_logo() -> Path | None:
-    """Return the image for invoices; None: none is set, or the file does not exist."""
+    """Return the path of the logo for invoices; None: none is set, or the file does not exist."""
     if not settings.INVOICE_LOGO:
         return None
     logo = Path(settings.INVOICE_LOGO)
@@ -134,11 +144,12 @@ def find_logo() -> Path | None:
     return logo
 
 
-def _is_changed(old: InvoiceParty, new: InvoiceParty, name: str) -> bool:
-    return bool(getattr(old, name) != getattr(new, name))
+def _is_changed(old: InvoiceParty, new: InvoiceParty, field: str) -> bool:
+    return bool(getattr(old, field) != getattr(new, field))
 
 
 def _check_customer(customer: InvoiceParty) -> None:
+    """Check the details of a customer. Raises InvalidValue."""
     for field in ("name", "tax_id", "email"):
         _check_text(field, getattr(customer, field))
     for line in customer.address:

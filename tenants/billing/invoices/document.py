@@ -1,8 +1,8 @@
 """An invoice as a document: a stored header, and lines that are built from the ledger. Pure.
 
-The same rows in any order give the same bytes. Each line is rounded to whole cents, and the total
-is their sum, so that the printed figures add up. The ledger has an entry for the rounding
-difference.
+The same ledger rows in any order give the same bytes. Each line is rounded to whole cents, and the
+subtotal is the sum of the rounded lines, so that the printed figures add up. The ledger has an
+entry for the difference that rounding makes.
 """
 
 from collections import defaultdict
@@ -18,8 +18,8 @@ from tenants.base.billing_periods import start_of_month, start_of_next_month
 from tenants.base.money import MICROS_PER_CENT, divide_half_up, to_cents
 from tenants.billing.pricing import PricedTokenKind, parse_line
 
-SCHEMA: Final = 1
-SEATS: Final = "seats"
+SCHEMA: Final = 1  # version of the document's format
+SEATS: Final = "seats"  # code of the line for seats
 _KINDS: Final = {
     PricedTokenKind.PROMPT: "prompt tokens",
     PricedTokenKind.CACHED_PROMPT: "prompt tokens from the cache",
@@ -32,12 +32,12 @@ class DocumentKind(StrEnum):
     CREDIT_NOTE = "credit_note"
 
 
-# Documents that are already stored must keep their bytes when a field is added. A new field
-# therefore has a plain default, and the encoding omits a field with this value. The original fields
-# have default factories, so they are always encoded.
+# When a field is added, the bytes of documents that are already stored must stay the same. So a new
+# field has a plain default, and the encoding omits a field with its plain default. The original
+# fields have default factories, so that they are always encoded.
 class InvoiceParty(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     name: str
-    # One string per line.
+    # One string for each line.
     address: tuple[str, ...] = msgspec.field(default_factory=lambda: ())
     tax_id: str = msgspec.field(default_factory=lambda: "")
     email: str = msgspec.field(default_factory=lambda: "")
@@ -51,42 +51,45 @@ class BankAccount(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class InvoiceTax(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    name: str  # "": no tax
-    basis_points: int
+    name: str  # such as VAT; "": no tax
+    basis_points: int  # hundredths of a percent; 0: no tax
 
 
 class InvoiceHeader(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The part of a document that is not in the ledger, stored as it was issued."""
+    """The part of a document that is not in the ledger, stored as it was issued.
+
+    Dates are in ISO format, such as 2026-11-01.
+    """
 
     number: str
     kind: DocumentKind
     corrects: str  # number of the corrected invoice; "": this document is an invoice
-    month: str  # 2026-11-01
+    month: str  # its first day
     issued_on: str
     due_on: str
     currency: str
     issuer: InvoiceParty
     customer: InvoiceParty
     tax: InvoiceTax
-    payment: tuple[str, ...]  # payment instructions, one string per line
-    reason: str  # of a credit note
+    payment: tuple[str, ...]  # payment instructions, one string for each line
+    reason: str  # of a credit note; "" for an invoice
     bank: BankAccount | None = None  # None: no account, or a credit note
 
 
 @dataclass(frozen=True, slots=True)
 class UsageLine:
-    """The ledger entries for usage or seats of one line, day and price, added up."""
+    """The sum of the ledger entries with the same line, day and price."""
 
-    line: str
-    day: date
-    quantity: int
-    price_micros: int
+    line: str  # its code: `seats`, or a code of tenants.billing.pricing.TokenLine
+    day: date  # of the usage
+    quantity: int  # tokens, or seats of the day
+    price_micros: int  # of a million tokens, or of a seat for a month
     amount_micros: int  # positive: the customer pays it
 
 
 @dataclass(frozen=True, slots=True)
 class LedgerTotals:
-    """The amounts in cents that the ledger has for the document; negative for a credit note."""
+    """The amounts of the ledger for a document. For a credit note, they are negative."""
 
     subtotal_cents: int
     credit_cents: int  # credits that were used
@@ -98,21 +101,22 @@ class LedgerTotals:
 
 
 class InvoiceLine(msgspec.Struct, frozen=True):
-    code: str
+    code: str  # `seats`, `correction`, or a code of tenants.billing.pricing.TokenLine
     description: str
-    used_in: str  # the month of usage; it precedes the document's month if the record came late
-    quantity: int
-    unit: str
-    price_micros: int
-    price_for: int  # number of units that the price is for
+    # First day of the month of usage. A usage record that came late may be in a later invoice.
+    used_in: str
+    quantity: int  # in `unit`
+    unit: str  # "": a correction has none
+    price_micros: int  # of `price_for` units; for seats: of a seat for a month
+    price_for: int
     amount_cents: int
 
 
 class InvoiceDocument(msgspec.Struct, frozen=True):
     schema: int
     head: InvoiceHeader
-    period_from: str  # half-open, UTC
-    period_until: str
+    period_from: str  # first day of the month (UTC)
+    period_until: str  # the day after the month's last day
     lines: tuple[InvoiceLine, ...]
     subtotal_cents: int
     credit_cents: int
@@ -121,13 +125,16 @@ class InvoiceDocument(msgspec.Struct, frozen=True):
 
 
 class InvoiceMismatch(Exception):
-    """The lines do not add up to the amount in the ledger."""
+    """The sum of the lines differs from the subtotal in the ledger."""
 
 
 def build_document(
     head: InvoiceHeader, usage_lines: Iterable[UsageLine], sums: LedgerTotals
 ) -> InvoiceDocument:
-    """Build a document from its header and ledger entries. Raises InvoiceMismatch."""
+    """Build a document. Raises InvoiceMismatch.
+
+    A credit note has a single line, so `usage_lines` are used only for an invoice.
+    """
     month = date.fromisoformat(head.month)
     lines = (
         build_lines(usage_lines)
@@ -155,7 +162,10 @@ def encode_document(document: InvoiceDocument) -> bytes:
 
 
 def build_lines(usage_lines: Iterable[UsageLine]) -> tuple[InvoiceLine, ...]:
-    """Build a line per code, month and price: seats first, then tokens by tier, model and kind."""
+    """Build a line for each code, month of usage and price.
+
+    Seats are first, then tokens in the order of tier, model and kind.
+    """
     groups: defaultdict[tuple[str, str, int], list[UsageLine]] = defaultdict(list)
     for usage_line in usage_lines:
         groups[
@@ -166,20 +176,22 @@ def build_lines(usage_lines: Iterable[UsageLine]) -> tuple[InvoiceLine, ...]:
 
 
 def compute_tax(net_cents: int, tax: InvoiceTax) -> int:
+    """Return the tax on an amount, in cents, halves rounded away from zero."""
     return divide_half_up(net_cents * tax.basis_points, 10_000)
 
 
 def compute_incremental_tax(net_cents: int, *, after: int, tax: InvoiceTax) -> int:
-    """Return the tax on a further correction of an invoice, after `after` cents were corrected.
+    """Return the tax of a further correction by `net_cents`, after corrections by `after` cents.
 
-    If credit notes correct the whole invoice, the sum of their taxes is the invoice's tax. It does
-    not depend on how the amount is divided among the notes.
+    So if credit notes correct the whole invoice, the sum of their taxes is the invoice's tax. It
+    does not matter how the amount is divided among the credit notes.
     """
     return compute_tax(after + net_cents, tax) - compute_tax(after, tax)
 
 
 def _sort_key(code: str, used_in: str, price_micros: int) -> tuple[Any, ...]:
     line = parse_line(code)
+    # The empty tuple sorts seats before all tokens.
     return ((), used_in, price_micros) if line is None else (line.sort_key, used_in, price_micros)
 
 
@@ -207,6 +219,7 @@ def _describe_line(code: str) -> str:
 
 
 def _build_correction(head: InvoiceHeader, sums: LedgerTotals) -> InvoiceLine:
+    """Build the line of a credit note."""
     return InvoiceLine(
         code="correction",
         description=f"Correction of invoice {head.corrects}: {head.reason}",

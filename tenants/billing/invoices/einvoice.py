@@ -1,8 +1,9 @@
-"""E-invoices: the EN 16931 XML of a document (Cross Industry Invoice), embedded in its PDF. Pure.
+"""E-invoices: the XML of an invoice or credit note by the standard EN 16931, in its PDF. Pure.
 
-The result is a Factur-X or ZUGFeRD file in the profile EN 16931. The library factur-x writes the
-XML and validates it against the profile's XML schema. The same document gives the same bytes: the
-time that the library writes is replaced by the date of issue.
+The XML is a Cross Industry Invoice. The resulting file conforms to Factur-X and ZUGFeRD in the
+profile EN 16931. The library factur-x writes the XML, and validates it against the profile's XML
+schema. The same document gives the same bytes, because the date of issue replaces the times that
+the library writes.
 """
 
 import re
@@ -20,14 +21,12 @@ from tenants.billing.invoices.document import (
     InvoiceParty,
 )
 
-_LEVEL: Final = "en16931"
-_TYPES: Final = {
-    DocumentKind.INVOICE: "380",
-    DocumentKind.CREDIT_NOTE: "381",
-}  # UNTDID 1001
-_PIECE: Final = "C62"  # UN/ECE recommendation 20
-_CREDIT_TRANSFER: Final = "30"  # UNTDID 4461
-_STANDARD_RATE: Final = "S"  # UNTDID 5305
+_LEVEL: Final = "en16931"  # the profile
+# Codes of the UN/CEFACT lists that EN 16931 uses.
+_TYPES: Final = {DocumentKind.INVOICE: "380", DocumentKind.CREDIT_NOTE: "381"}  # list UNTDID 1001
+_PIECE: Final = "C62"  # a unit of recommendation 20
+_CREDIT_TRANSFER: Final = "30"  # a means of payment of UNTDID 4461
+_STANDARD_RATE: Final = "S"  # a tax category of UNTDID 5305
 _VAT_ID: Final = re.compile(r"[A-Z]{2}[0-9A-Z]{2,13}")
 # Times in a PDF, where the colon may be escaped, and in its XMP metadata.
 _PDF_TIMES: Final = re.compile(rb"(D(?::|\\072))\d{14}")
@@ -35,16 +34,16 @@ _XMP_TIMES: Final = re.compile(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")
 
 
 def list_missing_fields(document: InvoiceDocument) -> list[str]:
-    """Return the fields that the document lacks for an e-invoice; empty: it lacks none."""
+    """Return the names of the fields that the document lacks for an e-invoice."""
     head = document.head
-    facts = {
+    required = {
         "issuer_country": head.issuer.country,
         "issuer_tax_id": head.issuer.tax_id,
         "customer_country": head.customer.country,
-        "tax": head.tax.name,  # without a rate, the reason of the exemption is not known
+        "tax": head.tax.name,  # without tax, a reason would be required, which Caret does not know
         "lines": document.lines,
     }
-    return [name for name, fact in facts.items() if not fact]
+    return [name for name, value in required.items() if not value]
 
 
 def build_xml(document: InvoiceDocument) -> bytes:
@@ -59,7 +58,7 @@ def build_xml(document: InvoiceDocument) -> bytes:
 
 
 def embed_xml(pdf: bytes, document: InvoiceDocument) -> bytes:
-    """Return the PDF with the document's XML."""
+    """Return the PDF with the document's XML in it. Raises the exceptions of build_xml."""
     head = document.head
     embedded: bytes = generate_from_binary(
         pdf,
@@ -74,16 +73,19 @@ def embed_xml(pdf: bytes, document: InvoiceDocument) -> bytes:
             "title": head.number,
             "subject": head.customer.name,
         },
-        xmp_compression=False,  # the times in it are replaced
+        xmp_compression=False,  # because the times in it are replaced below
     )
-    # The replacement has the same length, so byte positions in the PDF stay correct.
+    # The replacements have the same lengths, so byte positions in the PDF stay correct.
     midnight = head.issued_on.replace("-", "").encode() + b"000000"
     embedded = _PDF_TIMES.sub(lambda match: match[1] + midnight, embedded)
     return _XMP_TIMES.sub(f"{head.issued_on}T00:00:00".encode(), embedded)
 
 
 def _describe_document(document: InvoiceDocument) -> dict[str, Any]:
-    """Return the business terms of EN 16931. Amounts of a credit note are positive."""
+    """Return the business terms of EN 16931, by their numbers in the standard.
+
+    A credit note has negative amounts in the document, and positive ones in the e-invoice.
+    """
     head = document.head
     sign = -1 if head.kind is DocumentKind.CREDIT_NOTE else 1
     net_cents = document.subtotal_cents - document.credit_cents
@@ -93,7 +95,7 @@ def _describe_document(document: InvoiceDocument) -> dict[str, Any]:
         "BT-2": head.issued_on,
         "BT-3": _TYPES[head.kind],
         "BT-5": head.currency,
-        "BT-72": last_day.isoformat(),  # the schema requires a delivery date besides the period
+        "BT-72": last_day.isoformat(),  # the schema also requires a delivery date
         "BT-73": document.period_from,
         "BT-74": last_day.isoformat(),
         "BT-106": _write_cents(sign * document.subtotal_cents),
@@ -138,7 +140,7 @@ def _describe_payment(document: InvoiceDocument) -> dict[str, Any]:
 
 
 def _describe_credit(document: InvoiceDocument) -> dict[str, Any]:
-    """Return applied credit, which reduces the taxable amount, as an allowance."""
+    """Return the terms for used credit: an allowance, because it reduces the taxable amount."""
     if not document.credit_cents:
         return {}
     credit = _write_cents(document.credit_cents)
@@ -154,14 +156,15 @@ def _describe_credit(document: InvoiceDocument) -> dict[str, Any]:
 def _describe_line(
     line: InvoiceLine, number: int, sign: int, document: InvoiceDocument
 ) -> dict[str, Any]:
-    """Return a line. A line of tokens has their number and their price; other lines are one piece.
+    """Return the terms of a line.
 
-    Seats are one piece because they are counted by the day and priced by the month: their number
-    times the price is not the amount.
+    A line of tokens has the number of tokens and their price. Any other line is one piece with the
+    amount as its price: seats are counted by day and priced by month, so their number times their
+    price is not the amount. `sign` is -1 for a credit note.
     """
     amount_cents = sign * line.amount_cents
     is_tokens = line.price_for > 1
-    # Prices are never negative: a line that reduces the sum has a negative quantity.
+    # Prices must not be negative. So a line that reduces the sum has a negative quantity.
     piece = "-1" if amount_cents < 0 else "1"
     return {
         "BT-126": str(number),
@@ -178,7 +181,11 @@ def _describe_line(
 
 
 def _describe_party(party: InvoiceParty) -> dict[str, Any]:
-    """Return a party. Caret stores an address as plain lines, so it is written as address lines."""
+    """Return the terms of an issuer or customer.
+
+    Caret stores an address as lines without meaning, so it is written as address lines. The third
+    address line contains the rest of the address.
+    """
     lines = (*party.address, "", "", "")
     tax_id = party.tax_id.replace(" ", "").upper()
     is_vat_id = _VAT_ID.fullmatch(tax_id) is not None
@@ -200,9 +207,11 @@ def _write_cents(cents: int) -> str:
 
 
 def _write_price(line: InvoiceLine) -> str:
+    """Return the price with six decimals, because it is in micros."""
     return f"{line.price_micros // MICROS}.{line.price_micros % MICROS:06}"
 
 
 def _write_rate(document: InvoiceDocument) -> str:
+    """Return the tax rate in percent."""
     percent, hundredths = divmod(document.head.tax.basis_points, 100)
     return f"{percent}.{hundredths:02}"

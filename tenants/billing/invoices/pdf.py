@@ -1,7 +1,8 @@
-"""PDF rendering of invoices and credit notes, in A4. The same document gives the same bytes.
+"""PDF rendering of invoices and credit notes, in A4.
 
-reportlab's invariant mode leaves out the time and derives IDs from the content. The typeface is
-embedded, so that Latin, Greek and Cyrillic names are printed correctly.
+The same document and logo give the same bytes. For this, reportlab's invariant mode writes a fixed
+time instead of the current one. The typeface is embedded, so that Latin, Greek and Cyrillic names
+are printed correctly.
 """
 
 from collections.abc import Sequence
@@ -47,14 +48,14 @@ from tenants.billing.invoices.einvoice import embed_xml, list_missing_fields
 _REGULAR, _MEDIUM = "Roboto", "Roboto-Medium"
 _MARGIN: Final = 20 * mm
 _WIDTH: Final = A4[0] - 2 * _MARGIN
-_LOGO_WIDTH, _LOGO_HEIGHT = 60 * mm, 18 * mm  # at most
+_LOGO_WIDTH, _LOGO_HEIGHT = 60 * mm, 18 * mm  # the logo is scaled to fit into this box
 _INK, _GREY, _RULE = HexColor("#1b1f24"), HexColor("#5f6b7a"), HexColor("#d5dae0")
 _ACCENT: Final = HexColor("#2f5bd3")
 _TITLES: Final = {DocumentKind.INVOICE: "Invoice", DocumentKind.CREDIT_NOTE: "Credit note"}
 
 
 def render_pdf(document: InvoiceDocument, *, logo: Path | None = None) -> bytes:
-    """Return the PDF, with the e-invoice's XML if the document has all the fields that it needs.
+    """Return the PDF. It contains an e-invoice's XML if the document has all required fields.
 
     `logo` is a PNG or JPEG file for the first page.
     """
@@ -281,6 +282,7 @@ def _build_totals(document: InvoiceDocument) -> Table:
 
 
 def _build_closing(document: InvoiceDocument) -> Sequence[Flowable]:
+    """Return how to pay an invoice, or which invoice a credit note corrects."""
     head = document.head
     if head.kind is DocumentKind.CREDIT_NOTE:
         return [_paragraph(f"This amount is credited against invoice {head.corrects}.")]
@@ -317,12 +319,12 @@ class _Footer:
         canvas.setStrokeColor(_RULE)
         canvas.setLineWidth(0.4)
         canvas.line(_MARGIN, 19 * mm, A4[0] - _MARGIN, 19 * mm)
-        note = _label_paragraph(self._issuer)
-        _, height = note.wrap(_WIDTH * 0.75, 12 * mm)
-        note.drawOn(canvas, _MARGIN, 17 * mm - height)
-        page = _label_paragraph(f"{self._number}  ·  page {pages.page}", alignment=TA_RIGHT)
-        _, height = page.wrap(_WIDTH * 0.25, 12 * mm)
-        page.drawOn(canvas, _MARGIN + _WIDTH * 0.75, 17 * mm - height)
+        issuer = _label_paragraph(self._issuer)
+        _, height = issuer.wrap(_WIDTH * 0.75, 12 * mm)
+        issuer.drawOn(canvas, _MARGIN, 17 * mm - height)
+        number = _label_paragraph(f"{self._number}  ·  page {pages.page}", alignment=TA_RIGHT)
+        _, height = number.wrap(_WIDTH * 0.25, 12 * mm)
+        number.drawOn(canvas, _MARGIN + _WIDTH * 0.75, 17 * mm - height)
         canvas.restoreState()
 
 
@@ -342,17 +344,17 @@ def _format_cents(cents: int) -> str:
     return format_amount(cents * MICROS_PER_CENT).replace("-", "\N{MINUS SIGN}")
 
 
-def _format_day(text: str) -> str:
-    day = date.fromisoformat(text)
+def _format_day(iso_date: str) -> str:
+    day = date.fromisoformat(iso_date)
     return f"{day.day} {_MONTHS[day.month - 1]} {day.year}"
 
 
-def _format_month(text: str) -> str:
-    month = date.fromisoformat(text)
+def _format_month(iso_date: str) -> str:
+    month = date.fromisoformat(iso_date)
     return f"{_MONTHS[month.month - 1]} {month.year}"
 
 
-# strftime would depend on the machine's locale.
+# The names that strftime writes depend on the machine's locale.
 _MONTHS: Final = (
     *("January", "February", "March", "April", "May", "June", "July"),
     *("August", "September", "October", "November", "December"),

@@ -1,4 +1,8 @@
-"""Queries of invoices. Each document is rebuilt from the ledger and compared with its digest."""
+"""Queries of invoices and credit notes.
+
+A document is rebuilt from its stored header and the ledger, and checked against its stored digest.
+Lists show only what is stored.
+"""
 
 import hashlib
 from collections.abc import Iterable, Sequence
@@ -58,20 +62,22 @@ class InvoiceNotReproducible(Conflict):
 class InvoiceRow:
     """An invoice or credit note in a list."""
 
-    number: int
-    name: str
+    number: int  # from 1 in each tenant
+    name: str  # the number as printed
     kind: DocumentKind
-    month: date
+    month: date  # by its first day
     corrects: int | None  # number of the corrected invoice; None: this is an invoice
     currency: str
-    total_micros: int
+    total_micros: int  # negative for a credit note
     issued_on: date
     due_on: date
-    sha256: str
+    sha256: str  # of the JSON document, in hexadecimal digits
 
 
 @dataclass(frozen=True, slots=True)
 class InvoiceView:
+    """An invoice or credit note with its document."""
+
     number: int
     kind: DocumentKind
     document: InvoiceDocument
@@ -128,7 +134,10 @@ def find_invoice(*, actor: Actor, number: int) -> InvoiceView:
 
 
 def build_invoice_view(row: Invoice, usage_lines: Sequence[UsageLine]) -> InvoiceView:
-    """Rebuild a document, inside the tenant's scope. Raises InvoiceNotReproducible."""
+    """Rebuild a document, inside the tenant's scope. Raises InvoiceNotReproducible.
+
+    `usage_lines` are those of the invoice's month; a credit note has none.
+    """
     try:
         document = build_document(
             msgspec.convert(row.head, InvoiceHeader), usage_lines, _read_totals(row)
@@ -140,13 +149,13 @@ def build_invoice_view(row: Invoice, usage_lines: Sequence[UsageLine]) -> Invoic
             "invoice.invoice_not_reproducible", tenant_id=str(row.tenant_id), number=row.number
         )
         raise InvoiceNotReproducible(_NOT_REPRODUCIBLE, name=row.name)
-    notes = Invoice.objects.filter(tenant_id=row.tenant_id, corrects=row.number)
-    corrected_cents = sum(-_read_totals(note).subtotal_cents for note in notes)
+    credit_notes = Invoice.objects.filter(tenant_id=row.tenant_id, corrects=row.number)
+    corrected_cents = sum(-_read_totals(note).subtotal_cents for note in credit_notes)
     return InvoiceView(row.number, DocumentKind(row.kind), document, corrected_cents)
 
 
 def read_usage_lines(tenant_id: TenantId, month: date) -> list[UsageLine]:
-    """Return a month's ledger entries, summed by line, day and price. One query.
+    """Return a month's entries for usage and seats, summed by line, day and price. One query.
 
     Must run inside the tenant's scope.
     """
@@ -175,11 +184,14 @@ def _read_totals(row: Invoice) -> LedgerTotals:
         tenant_id=row.tenant_id, source_kind=row.kind, source_id=str(row.number)
     )
     entries = LedgerEntry.objects.filter(tenant_id=row.tenant_id, transaction_id=transaction.id)
-    return sum_ledger_entries(entries.values_list("account", "amount_micros"))
+    return compute_ledger_totals(entries.values_list("account", "amount_micros"))
 
 
-def sum_ledger_entries(entries: Iterable[tuple[str, int]]) -> LedgerTotals:
-    """Return the amounts of the transaction of an invoice or a credit note. Pure."""
+def compute_ledger_totals(entries: Iterable[tuple[str, int]]) -> LedgerTotals:
+    """Return the amounts of an invoice or credit note from the entries of its transaction. Pure.
+
+    An entry is an account and its micros. Each account has at most one entry.
+    """
     by_account = dict(entries)
     total = by_account.get(LedgerAccountCode.RECEIVABLE, 0) // MICROS_PER_CENT
     credit = by_account.get(LedgerAccountCode.CREDITS, 0) // MICROS_PER_CENT

@@ -1,4 +1,4 @@
-"""Credits: amounts that the platform grants to a tenant. Invoices use them first."""
+"""Credits: amounts that the platform grants to a tenant. Invoices subtract them before tax."""
 
 from datetime import datetime
 from typing import Final
@@ -25,11 +25,12 @@ from tenants.models import LedgerEntry, LedgerTransaction
 from tenants.security.audit.operations import record_change
 from tenants.security.authorization.actor import Actor
 
+# Only transactions of these kinds post to the account of credits.
 _CREDIT_SOURCES: Final = (SourceKind.CREDIT, SourceKind.INVOICE)
 
 
 def grant_credit(*, actor: Actor, amount_micros: int, reason: str, now: datetime) -> None:
-    """Grant a credit in whole cents.
+    """Grant a credit. `amount_micros` must be whole cents.
 
     Raises Forbidden, InvalidValue, and NotFound for a tenant without a plan.
     """
@@ -65,7 +66,7 @@ def grant_credit(*, actor: Actor, amount_micros: int, reason: str, now: datetime
 
 def read_credit_balance(tenant_id: TenantId) -> int:
     """Return the remaining credit in micros, inside the tenant's scope."""
-    # Read only the kinds of transactions that post to this account. Most are of another kind.
+    # Most transactions are of other kinds, so the query does not read their entries.
     transactions = LedgerTransaction.objects.filter(
         tenant_id=tenant_id, source_kind__in=_CREDIT_SOURCES
     )

@@ -1,4 +1,4 @@
-"""Operations that post to the ledger: balanced transactions, once for each source."""
+"""Operations that post to the ledger: balanced transactions, at most one for each source."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,15 +13,19 @@ from tenants.models import BillingState, LedgerAccount, LedgerEntry, LedgerTrans
 
 
 class SourceKind(StrEnum):
-    USAGE = "usage"  # ID: first and last batch, and the day
-    SEATS = "seats"  # ID: the day
-    CREDIT = "credit"  # ID: the grant
-    INVOICE = "invoice"  # ID: the number
-    CREDIT_NOTE = "credit_note"  # ID: the number
+    """The kind of a source. The comments show the source's ID."""
+
+    USAGE = "usage"  # first and last batch, and the day: 1-64:2026-11-01
+    SEATS = "seats"  # the day: 2026-11-01
+    CREDIT = "credit"  # a UUID of the grant
+    INVOICE = "invoice"  # the invoice's number: 7
+    CREDIT_NOTE = "credit_note"  # the credit note's number: 8
 
 
 @dataclass(frozen=True, slots=True)
 class TransactionSource:
+    """The cause of a transaction. Only one transaction can have it."""
+
     kind: SourceKind
     id: str
 
@@ -40,17 +44,19 @@ class Posting:
 
 @dataclass(frozen=True, slots=True)
 class TransactionDraft:
+    """A transaction to post; see LedgerTransaction."""
+
     source: TransactionSource
-    day: date
-    month: date
+    day: date  # of the usage, seats, credit or document
+    month: date  # the invoice's month, by its first day
     memo: str
     postings: Sequence[Posting]  # must balance, or Postgres rejects them
 
 
 def lock_billing(tenant_id: TenantId) -> BillingState:
-    """Lock the tenant's ledger until the commit, inside the tenant's scope.
+    """Lock the tenant's ledger until the commit, and return the progress of its billing.
 
-    Raises NotFound for a tenant without a plan.
+    Must run inside the tenant's scope. Raises NotFound for a tenant without a plan.
     """
     state = BillingState.objects.select_for_update().filter(tenant_id=tenant_id).first()
     if state is None:
@@ -61,7 +67,7 @@ def lock_billing(tenant_id: TenantId) -> BillingState:
 def post_transaction(state: BillingState, draft: TransactionDraft, *, now: datetime) -> UUID | None:
     """Post a transaction and return its ID, or None if its source was posted before.
 
-    The caller must hold the lock.
+    The caller must hold the lock of lock_billing.
     """
     return post_transactions(state, [draft], now=now).get(draft.source)
 
@@ -71,7 +77,8 @@ def post_transactions(
 ) -> dict[TransactionSource, UUID]:
     """Post transactions of one kind, except those whose source was posted before.
 
-    Return the IDs of the new ones. The caller must hold the lock. Four queries.
+    Return the IDs of the new ones. The caller must hold the lock of lock_billing. Up to four
+    queries.
     """
     posted_ids = _read_posted_ids(state, [draft.source for draft in drafts])
     new_drafts = [draft for draft in drafts if draft.source.id not in posted_ids]
@@ -123,6 +130,7 @@ def _read_posted_ids(state: BillingState, sources: Sequence[TransactionSource]) 
 
 
 def _open_accounts(state: BillingState, drafts: Sequence[TransactionDraft]) -> None:
+    """Insert the accounts of these transactions that the tenant does not have yet."""
     codes = {posting.account.value for draft in drafts for posting in draft.postings}
     LedgerAccount.objects.bulk_create(
         [

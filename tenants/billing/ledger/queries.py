@@ -1,4 +1,4 @@
-"""Queries of the ledger's transactions, and of the first month that is not invoiced."""
+"""Queries of the ledger's transactions, and of the first month that is open for bookings."""
 
 from collections import defaultdict
 from collections.abc import Collection
@@ -25,7 +25,7 @@ from tenants.billing.ledger.operations import SourceKind
 from tenants.models import BillingState, LedgerEntry, LedgerTransaction, Subscription
 from tenants.security.authorization.actor import Actor
 
-# The sources that post to each account. A query for one account reads only these.
+# The kinds of sources that post to each account. A query for one account reads only these.
 _SOURCES_BY_ACCOUNT: Final = {
     LedgerAccountCode.UNBILLED: (SourceKind.USAGE, SourceKind.SEATS, SourceKind.INVOICE),
     LedgerAccountCode.RECEIVABLE: (SourceKind.INVOICE, SourceKind.CREDIT_NOTE),
@@ -37,7 +37,7 @@ _SOURCES_BY_ACCOUNT: Final = {
     LedgerAccountCode.ROUNDING: (SourceKind.INVOICE,),
     LedgerAccountCode.PROMOTIONS: (SourceKind.CREDIT,),
 }
-# An entry is never posted before its own day, except for differences between clocks.
+# A transaction is posted on its own day or later, except for differences between clocks.
 _MAX_CLOCK_DIFFERENCE: Final = timedelta(days=1)
 
 
@@ -46,13 +46,15 @@ class LedgerFilter:
     """A filter of transactions. None: not filtered."""
 
     month: date | None = None  # the first day of the invoice's month
-    account: LedgerAccountCode | None = None  # an account of at least one entry
+    account: LedgerAccountCode | None = None  # at least one entry has this account
     first: date | None = None  # the earliest and the latest day, both inclusive
     last: date | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class LedgerEntryView:
+    """An entry of a transaction; see LedgerEntry."""
+
     account: str
     amount_micros: int  # positive: debit
     line: str
@@ -62,6 +64,8 @@ class LedgerEntryView:
 
 @dataclass(frozen=True, slots=True)
 class TransactionView:
+    """A transaction with its entries in their order; see LedgerTransaction."""
+
     id: UUID
     source_kind: str
     source_id: str
@@ -75,12 +79,12 @@ class TransactionView:
 
 @dataclass(frozen=True, slots=True)
 class DayTotal:
-    """The transactions of one kind on a day."""
+    """The number and the amount of one kind's transactions of a day."""
 
     day: date
     source_kind: str
-    num_transactions: int
-    debit_micros: int  # equal to the sum of the credits
+    num_transactions: int  # without those of amount 0
+    debit_micros: int  # sum of the positive entries; the negative ones have the same sum
 
 
 def read_page_of_ledger(
@@ -106,9 +110,9 @@ def read_page_of_ledger(
 def list_day_totals(
     *, actor: Actor, ledger_filter: LedgerFilter, days: Collection[date]
 ) -> list[DayTotal]:
-    """Return the totals by day and kind of the transactions that match the filter. One query.
+    """Return totals by day and kind of the transactions of `days` that match the filter.
 
-    Raises Forbidden.
+    One query. Raises Forbidden.
     """
     actor.require(Permission.READ_BILLING)
     with tenant_scope(actor.tenant_id):
@@ -175,8 +179,11 @@ def _to_entry_view(entry: LedgerEntry) -> LedgerEntryView:
 
 
 def find_open_month(state: BillingState) -> date:
-    """Return the first month that is not invoiced."""
+    """Return the month after the last invoiced one, inside the tenant's scope.
+
+    Before the first invoice, this is the month of the first subscription.
+    """
     if state.invoiced_month is not None:
         return start_of_next_month(state.invoiced_month)
-    first = Subscription.objects.filter(tenant_id=state.tenant_id).order_by("starts_on")
-    return first.values_list("starts_on", flat=True)[0].replace(day=1)
+    subscriptions = Subscription.objects.filter(tenant_id=state.tenant_id).order_by("starts_on")
+    return subscriptions.values_list("starts_on", flat=True)[0].replace(day=1)

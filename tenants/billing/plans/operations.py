@@ -23,20 +23,21 @@ from tenants.security.audit.operations import record_change
 from tenants.security.authorization.actor import Actor
 from tenants.security.authorization.directory import list_tenants
 
-MAX_PRICE_MICROS: Final = 10**12  # a million units: for a seat, or for a million tokens
-MAX_PRICED_MODELS: Final = 50  # the Billing page reads up to six rows for each model and day
+MAX_PRICE_MICROS: Final = 10**12  # a million currency units, for a seat or for a million tokens
+# The Billing page reads up to 6 rows (2 tiers x 3 kinds of tokens) for each model and day.
+MAX_PRICED_MODELS: Final = 50
 _SLUG: Final = re.compile(r"[a-z][a-z0-9-]{1,39}")
-_MODEL: Final = re.compile(r"[\w./:@+-]{1,128}", re.ASCII)  # as in inference.routing
-# Past days are already posted, so a change of price or plan must begin on a future day.
+_MODEL: Final = re.compile(r"[\w./:@+-]{1,128}", re.ASCII)  # as in inference.routing.pool_selection
+# The shortest time from today (UTC) to a change of price or plan. Past days are already posted.
 _EARLIEST: Final = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
 class NewPrice:
     effective_on: date  # from 00:00 UTC
-    seat_month_micros: int
-    tiers: dict[Tier, TierPrices]
-    # By the name that the model's engines serve. Other models have their tier's price.
+    seat_month_micros: int  # for one seat and one month
+    tiers: dict[Tier, TierPrices]  # must have all tiers
+    # Prices of models, by the name that their engines serve. Other models have their tier's price.
     model_prices: dict[str, TierPrices] = field(default_factory=dict)
 
 
@@ -55,10 +56,10 @@ def create_plan(*, slug: str, name: str, currency: Currency, now: datetime) -> N
 
 
 def add_price(*, plan: str, new: NewPrice, now: datetime) -> None:
-    """Add a price version. Gateways get it at once.
+    """Add a price version to the plan with the slug `plan`, and publish it to the gateways.
 
-    A plan's first price may begin on any day, later ones from tomorrow. Raises InvalidValue,
-    NotFound, Conflict.
+    A plan's first price may begin on any day. Later prices begin tomorrow or later. Raises
+    InvalidValue, NotFound, Conflict.
     """
     _check_price(new)
     with transaction.atomic():
@@ -83,6 +84,7 @@ def add_price(*, plan: str, new: NewPrice, now: datetime) -> None:
 
 
 def _update_gateways(tenant_id: TenantId, plan: Plan) -> None:
+    """Publish a new snapshot of the tenant if one of its subscriptions is to this plan."""
     with tenant_scope(tenant_id):
         if Subscription.objects.filter(tenant_id=tenant_id, plan_id=plan.id).exists():
             mark_snapshot_stale(tenant_id=tenant_id)
@@ -91,10 +93,10 @@ def _update_gateways(tenant_id: TenantId, plan: Plan) -> None:
 def subscribe_tenant(
     *, actor: Actor, plan: str, starts_on: date, now: datetime, reason: str = ""
 ) -> None:
-    """Subscribe a tenant to a plan.
+    """Subscribe a tenant to the plan with the slug `plan`.
 
-    The first subscription may begin on any day that is not before the month in which the tenant was
-    created. Usage since its first day is rated. A change of plan begins tomorrow or later.
+    The first subscription may begin in the month in which the tenant was created, or later. Usage
+    since its first day is rated. A change of plan begins tomorrow or later.
 
     Raises Forbidden, InvalidValue, NotFound, Conflict.
     """
@@ -104,8 +106,8 @@ def subscribe_tenant(
     with tenant_scope(actor.tenant_id):
         # Locks the tenant, so that only one of two concurrent subscriptions is the first.
         mark_snapshot_stale(tenant_id=actor.tenant_id)
-        _require_known_day(actor.tenant_id, starts_on)
-        _open_billing(actor, plan_row.currency, is_late=starts_on < utc_day(now) + _EARLIEST)
+        _require_day_of_tenant(actor.tenant_id, starts_on)
+        _open_billing(actor, plan_row.currency, is_too_early=starts_on < utc_day(now) + _EARLIEST)
         try:
             with transaction.atomic():
                 Subscription.objects.create(
@@ -123,11 +125,11 @@ def subscribe_tenant(
         )
 
 
-def _require_known_day(tenant_id: TenantId, starts_on: date) -> None:
+def _require_day_of_tenant(tenant_id: TenantId, starts_on: date) -> None:
     """Check that the day is not before the tenant's first month.
 
-    Every day since the first subscription is posted, and a mistyped year would add thousands of
-    days. Raises InvalidValue.
+    Seats are posted for every day since the first subscription. A mistyped year would add thousands
+    of days. Raises InvalidValue.
     """
     first = start_of_month(utc_day(Tenant.objects.get(id=tenant_id).created_at))
     if starts_on < first:
@@ -138,7 +140,11 @@ def _require_known_day(tenant_id: TenantId, starts_on: date) -> None:
         )
 
 
-def _open_billing(actor: Actor, currency: str, *, is_late: bool) -> None:
+def _open_billing(actor: Actor, currency: str, *, is_too_early: bool) -> None:
+    """Create the tenant's billing state, or check that the plan can follow the tenant's first one.
+
+    `is_too_early`: the day is too early for a change of plan. Raises Conflict, InvalidValue.
+    """
     billing_state = BillingState.objects.filter(tenant_id=actor.tenant_id).first()
     if billing_state is None:
         BillingState.objects.create(tenant_id=actor.tenant_id, currency=currency)
@@ -148,7 +154,7 @@ def _open_billing(actor: Actor, currency: str, *, is_late: bool) -> None:
             held=billing_state.currency,
             currency=currency,
         )
-    elif is_late:
+    elif is_too_early:
         raise InvalidValue("starts_on", "The other plan can start tomorrow (UTC) or later.")
 
 
@@ -161,6 +167,7 @@ def _find_plan(slug: str) -> Plan:
 
 
 def _check_price(new: NewPrice) -> None:
+    """Check the day, the prices and the names of models. Raises InvalidValue."""
     validate_date("effective_on", new.effective_on)
     if not 0 <= new.seat_month_micros <= MAX_PRICE_MICROS:
         raise InvalidValue("seat_month_micros", "Enter 0 to {most} micros.", most=MAX_PRICE_MICROS)

@@ -1,4 +1,4 @@
-"""The price that is in force for a tenant on a day. Pure."""
+"""The plan and the price that are in force for a tenant on a day. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -15,10 +15,10 @@ _Found = TypeVar("_Found")
 
 @dataclass(frozen=True, slots=True)
 class PlanPrice:
-    effective_on: date
-    seat_month_micros: int
-    tiers: dict[Tier, TierPrices]
-    # Prices of models that do not have their tier's price.
+    effective_on: date  # from 00:00 UTC
+    seat_month_micros: int  # for one seat and one month
+    tiers: dict[Tier, TierPrices]  # has all tiers
+    # Prices of models that do not have their tier's price, by the name that their engines serve.
     model_prices: dict[str, TierPrices] = field(default_factory=dict)
 
     def find_prices(self, tier: Tier, *, model: str) -> TierPrices:
@@ -27,9 +27,9 @@ class PlanPrice:
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionPrices:
-    """A tenant's plan from a day, with its prices."""
+    """A subscription of a tenant, with the prices of its plan."""
 
-    starts_on: date
+    starts_on: date  # in force until the next subscription starts
     plan_name: str
     prices: tuple[PlanPrice, ...]  # by effective_on
 
@@ -63,21 +63,22 @@ class PriceBook:
             None,
         )
 
-    def starting(self, day: date) -> tuple[TokenPrices, ...]:
-        """Return the price of `day` and the known later prices, for the data plane."""
+    def list_prices_from(self, day: date) -> tuple[TokenPrices, ...]:
+        """Return the price of `day` and the known later prices, in order, for the data plane."""
         changes = {plan.starts_on for plan in self.plans}
         changes |= {price.effective_on for plan in self.plans for price in plan.prices}
         days = [day, *sorted(change for change in changes if change > day)]
         return tuple(
             TokenPrices(
-                effective_from_ms=to_unix_ms(start_of_day(day)),
+                effective_from_ms=to_unix_ms(start_of_day(first_day)),
                 tiers=price.tiers,
                 model_prices=price.model_prices,
             )
-            for day in days
-            if (price := self.price_on(day)) is not None
+            for first_day in days
+            if (price := self.price_on(first_day)) is not None
         )
 
 
 def _find_latest(items: list[_Found]) -> _Found | None:
+    """Return the last item of a list in ascending order."""
     return items[-1] if items else None

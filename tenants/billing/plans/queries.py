@@ -43,13 +43,14 @@ def read_price_book(tenant_id: TenantId) -> PriceBook:
 
 
 def find_currency(tenant_id: TenantId) -> Currency | None:
-    """Return the currency, inside the tenant's scope; None: the tenant has no plan."""
+    """Return the ledger's currency, inside the tenant's scope; None: the tenant has no plan."""
     currencies = BillingState.objects.filter(tenant_id=tenant_id).values_list("currency", flat=True)
     code = currencies.first()
     return None if code is None else Currency(code)
 
 
 def _read_prices(plan_ids: Iterable[UUID]) -> dict[UUID, tuple[PlanPrice, ...]]:
+    """Return prices by plan, in order of effective_on. A plan without prices has an empty tuple."""
     prices_by_plan: defaultdict[UUID, list[PlanPrice]] = defaultdict(list)
     rows = PriceVersion.objects.filter(plan_id__in=set(plan_ids)).order_by("effective_on")
     for row in rows:

@@ -1,7 +1,6 @@
-"""The time for billing: the earlier of two clocks.
+"""The time for billing: the earlier of the worker's clock and the database's clock.
 
-One clock that runs ahead therefore cannot close a month that is not over, and cannot post a day
-that is not over.
+So if only one of the two is fast, no month is invoiced, and no day is posted, before its end.
 """
 
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""The periodic task that rates usage and seats of all tenants."""
+"""Operations that rate the usage and seats of tenants: they post charges to the ledger."""
 
 from datetime import datetime
 
@@ -17,7 +17,11 @@ log = structlog.get_logger(__name__)
 
 
 def rate_all_tenants(*, now: datetime) -> None:
-    """Rate all tenants. Concurrent runs wait for a tenant's lock."""
+    """Rate all tenants, and write their spending to Redis.
+
+    Concurrent runs wait for a tenant's lock. The failure of one tenant is logged, and does not stop
+    the run.
+    """
     now = choose_billing_time(now)
     for tenant_id in list_tenants().values():
         try:
@@ -35,8 +39,8 @@ def rate_all_tenants(*, now: datetime) -> None:
 def rate_tenant(tenant_id: TenantId, *, now: datetime, until_batch: int | None = None) -> int:
     """Post seats and usage of a tenant, and return the number of usage batches.
 
-    Posts the seats of at most `seats.MAX_DAYS` days. Rates the batches up to and including number
-    `until_batch`; None: all batches. Raises NotFound for a tenant without a plan.
+    Posts the seats of at most `seats.MAX_DAYS` days. Rates the batches up to and including the
+    number `until_batch`; None: all batches. Raises NotFound for a tenant without a plan.
     """
     num_days, num_batches = post_seat_charges(tenant_id, now=now), 0
     has_more = True

@@ -26,13 +26,15 @@ from tenants.billing.pricing import price_seats
 from tenants.billing.rating.clock import choose_billing_time
 from tenants.models import BillingState, Membership, Subscription
 
-LINE: Final = "seats"
-MAX_DAYS: Final = 62  # in one transaction
-_Period = tuple[datetime, datetime | None]  # begin and end of a membership
+LINE: Final = "seats"  # LedgerEntry.line
+MAX_DAYS: Final = 62  # posted by one database transaction: about two months
+_Period = tuple[datetime, datetime | None]  # begin and end of a membership; None: it has not ended
 
 
 def post_seat_charges(tenant_id: TenantId, *, now: datetime) -> int:
-    """Post up to MAX_DAYS past days that are not posted yet, and return how many.
+    """Post the seats of past days that are not posted yet. Return the number of these days.
+
+    One call posts at most MAX_DAYS days. A day without a price or seats gets no transaction.
 
     Raises NotFound for a tenant without a plan.
     """
@@ -59,7 +61,7 @@ def post_seat_charges(tenant_id: TenantId, *, now: datetime) -> int:
 
 
 def post_pending_seat_charges(tenant_id: TenantId, *, now: datetime) -> None:
-    """Post all past days that are not posted yet, inside the tenant's scope.
+    """Post the seats of all past days that are not posted yet, inside the tenant's scope.
 
     Call this before a membership is reactivated: the reactivation overwrites the membership's
     earlier period in its row.
@@ -70,6 +72,7 @@ def post_pending_seat_charges(tenant_id: TenantId, *, now: datetime) -> None:
 
 
 def _list_due_days(state: BillingState, now: datetime) -> list[date]:
+    """Return the first past days that are not posted yet, at most MAX_DAYS."""
     if state.seats_booked_on is None:
         starts = Subscription.objects.filter(tenant_id=state.tenant_id).order_by("starts_on")
         first = starts.values_list("starts_on", flat=True)[0]
@@ -80,9 +83,9 @@ def _list_due_days(state: BillingState, now: datetime) -> list[date]:
 
 
 def _read_membership_periods(state: BillingState, first: date, last: date) -> list[_Period]:
-    """Return the period of each membership that includes a part of these days.
+    """Return the period of each membership that overlaps these days.
 
-    A membership of a user provisioned as inactive ends when it begins. It is not a seat.
+    The membership of a user who was provisioned as inactive ends when it begins. It is not a seat.
     """
     memberships = Membership.objects.filter(
         Q(ended_at__isnull=True)

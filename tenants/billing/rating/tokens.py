@@ -1,8 +1,9 @@
-"""Rating of tokens. Each batch of usage records is posted exactly once.
+"""Rating of tokens. Each batch of usage records is rated exactly once.
 
-The watermark is the number of the last batch that was posted. One database transaction reads the
-batches after the watermark, posts them and moves the watermark. If the worker is killed, nothing
-has changed. A concurrent worker waits for the lock and then reads the new watermark.
+BillingState.rated_batch is the number of the last batch that was rated. One database transaction
+reads the batches after this number, posts their tokens and raises the number. If the worker is
+killed before the commit, nothing has changed. A concurrent worker waits for the lock of
+lock_billing and then reads the new number.
 """
 
 from collections import defaultdict
@@ -45,21 +46,24 @@ from tenants.billing.stripe.meter_events import enqueue_meter_events
 from tenants.models import BillingState, LedgerEntry, UsageRecord
 from tenants.usage.ingestion.batch_numbers import read_latest_batch
 
-MAX_BATCHES: Final = 500  # usage batches in one transaction; each has about 64 records
+# In one database transaction. A batch contains a tenant's records from one read of the stream.
+MAX_BATCHES: Final = 500
 _MODEL: Final = Coalesce(F("model"), Value("", TextField()))
 
 
 @dataclass(frozen=True, slots=True)
 class RatingResult:
     num_batches: int
-    has_more: bool
+    has_more: bool  # more batches can be rated by another call
     spend_entries: tuple[SpendEntry, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class _TokenUsage:
+    """The billable tokens of a user, tier and model on one day."""
+
     day: date
-    user_id: UserId | None
+    user_id: UserId | None  # None: service keys
     tier: Tier
     model: str  # "": unknown, in records of older gateways
     tokens: TokenCounts
@@ -74,7 +78,8 @@ def rate_tokens(
 ) -> RatingResult:
     """Rate at most `max_batches` batches, up to number `until_batch`; None: up to the newest.
 
-    Raises NotFound for a tenant without a plan.
+    Also adds to the months' spending, and creates the budget alerts that are due. Raises NotFound
+    for a tenant without a plan.
     """
     with tenant_scope(tenant_id):
         state = lock_billing(tenant_id)
@@ -114,13 +119,14 @@ def _rate_batches(state: BillingState, last_batch: int, now: datetime) -> tuple[
 
 def _read_usage(state: BillingState, last_batch: int) -> list[_TokenUsage]:
     """Return the sums of billable tokens by day, tier, model and user. One query."""
+    # The rules of caret.contracts.pricing.billable_tokens, in SQL. Failed requests are not billed.
     cached = Least(Coalesce(F("cached_tokens"), F("prompt_tokens")), F("prompt_tokens"))
     rows = (
         UsageRecord.objects.filter(
             tenant_id=state.tenant_id,
             batch__gt=state.rated_batch,
             batch__lte=last_batch,
-            generated_tokens__gt=0,  # others are not billed, see billable_tokens
+            generated_tokens__gt=0,
         )
         .exclude(finish_reason=FinishReason.ERROR)
         .values("tier", "user_id", used_model=_MODEL, day=TruncDate("occurred_at"))
@@ -143,18 +149,21 @@ def _to_token_usage(row: Mapping[str, Any]) -> _TokenUsage:
 
 
 def _sum_by_line(usage: list[_TokenUsage], price: PlanPrice) -> dict[TokenLine, int]:
-    """Return the tokens of each line that has any, in the order of the lines."""
+    """Return the tokens of each line that has at least one, in the order of `sort_key`."""
     sums: defaultdict[TokenLine, int] = defaultdict(int)
-    for record in usage:
-        model = record.model if record.model in price.model_prices else ""
+    for day_usage in usage:
+        model = day_usage.model if day_usage.model in price.model_prices else ""
         for kind in PricedTokenKind:
-            sums[TokenLine(record.tier, kind, model)] += get_token_count(kind, record.tokens)
+            line = TokenLine(day_usage.tier, kind, model)
+            sums[line] += get_token_count(kind, day_usage.tokens)
     lines = sorted(sums, key=lambda line: line.sort_key)
     return {line: sums[line] for line in lines if sums[line]}
 
 
 @dataclass(frozen=True, slots=True)
 class _PricedUsage:
+    """The tokens of one day, and the price of that day."""
+
     price: PlanPrice
     tokens: dict[TokenLine, int]
 
@@ -194,6 +203,7 @@ def _build_posting(
 
 
 def _read_running_total(state: BillingState, day: date, line: TokenLine) -> int:
+    """Return the number of tokens that are already posted for the day and line."""
     entries = LedgerEntry.objects.filter(tenant_id=state.tenant_id, day=day, line=line.code)
     return entries.order_by("-running").values_list("running", flat=True).first() or 0
 

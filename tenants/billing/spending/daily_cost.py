@@ -1,9 +1,9 @@
-"""The cost of each day by line.
+"""The cost of each day and ledger line.
 
 A busy tenant has tens of thousands of ledger entries a day, too many to add up for a page. All
 entries of a line on one day have the same price, and the last of them contains the running total of
 the quantity. So the last entry is enough to compute the cost. Only the last entries are read, with
-the index that rating uses: seven a day, and six more for each model with prices of its own.
+the index that rating uses: at most seven a day, and six more for each model with prices of its own.
 """
 
 from dataclasses import dataclass
@@ -28,20 +28,22 @@ lines AS (
   UNION ALL SELECT line FROM tier_lines
   UNION ALL SELECT line || '.' || model FROM tier_lines CROSS JOIN models
 )
-SELECT asked.day::date, lines.line, last.running, last.price_micros
-FROM generate_series(%s::date, %s::date, interval '1 day') AS asked(day)
+SELECT days.day::date, lines.line, last_entry.running, last_entry.price_micros
+FROM generate_series(%s::date, %s::date, interval '1 day') AS days(day)
 CROSS JOIN lines
 CROSS JOIN LATERAL (
   SELECT running, price_micros FROM tenants_ledger_entry
-  WHERE tenant_id = %s AND day = asked.day::date AND line = lines.line
+  WHERE tenant_id = %s AND day = days.day::date AND line = lines.line
   ORDER BY running DESC LIMIT 1
-) AS last
+) AS last_entry
 ORDER BY 1, 2
 """
 
 
 @dataclass(frozen=True, slots=True)
 class DailyCostLine:
+    """The quantity and cost of one ledger line on one day."""
+
     day: date
     line: str  # seats, fast.prompt, fast.prompt.MODEL ...
     quantity: int  # tokens or seats

@@ -1,7 +1,7 @@
-"""The cost of the current month so far, and its forecast. Pure.
+"""The cost of the current month so far, and a forecast for the whole month. Pure.
 
-For each day that is not posted yet, the forecast uses the seats of the last posted day. The tokens
-of a day are forecast as the daily average of up to four past weeks, weekends included.
+For each day whose seats are not posted yet, the forecast uses the seats of the last posted day. For
+the tokens of a day, it uses the average cost of up to FORECAST_DAYS past days, weekends included.
 """
 
 from collections.abc import Sequence
@@ -20,19 +20,19 @@ from tenants.billing.pricing import price_seats
 from tenants.billing.rating.seats import LINE as SEATS
 from tenants.billing.spending.daily_cost import DailyCostLine
 
-FORECAST_DAYS: Final = 28
+FORECAST_DAYS: Final = 28  # whole weeks: the average includes each weekday equally often
 _MIN_DAYS: Final = 3  # with fewer whole days there is no forecast
 
 
 @dataclass(frozen=True, slots=True)
 class MonthCost:
-    """Amounts before tax and before credit."""
+    """The cost of the current month so far, before tax and before credit is subtracted."""
 
-    month: date
+    month: date  # by its first day
     currency: Currency
     seats_micros: int
     tokens_micros: int
-    forecast_micros: int | None  # of the whole month; None: too few days of usage
+    forecast_micros: int | None  # of the whole month; None: fewer than _MIN_DAYS days
 
     @property
     def total_micros(self) -> int:
@@ -47,7 +47,10 @@ def find_first_needed_day(today: date) -> date:
 def compute_month_cost(
     days: Sequence[DailyCostLine], *, currency: Currency, today: date
 ) -> MonthCost:
-    """Return the month's cost. `days` begin at `find_first_needed_day` or earlier."""
+    """Return the month's cost.
+
+    `days` are the lines of all days from `find_first_needed_day` (or earlier) up to today.
+    """
     month = start_of_month(today)
     seats = [line for line in days if line.line == SEATS]
     tokens = [line for line in days if line.line != SEATS]
@@ -71,6 +74,7 @@ def _sum_since(lines: Sequence[DailyCostLine], first: date) -> int:
 
 
 def _forecast_seat_cost(seats: Sequence[DailyCostLine], month: date) -> int:
+    """Return the expected cost of the seats of days that are not posted yet."""
     last = max(seats, key=lambda line: line.day, default=None)
     if last is None:
         return 0

@@ -1,4 +1,4 @@
-"""Queries of the plan in force, the spending this month and the cost of each day."""
+"""Queries of the plan in force, the cost of the current month and the cost of each day."""
 
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -25,11 +25,13 @@ from tenants.security.authorization.actor import Actor
 
 @dataclass(frozen=True, slots=True)
 class PlanInForce:
+    """The plan and price on a day, and the next change of one of them."""
+
     name: str
-    price: PlanPrice | None  # None: the plan has none yet
-    changes_on: date | None  # when the next known plan or price begins; None: unknown
-    next_name: str  # the plan in force then; "": unknown
-    next_price: PlanPrice | None
+    price: PlanPrice | None  # None: the plan has no price on this day
+    changes_on: date | None  # the day on which the next plan or price begins; None: no known change
+    next_name: str  # the plan from `changes_on`; "": no known change
+    next_price: PlanPrice | None  # the price from `changes_on`; None: no known change, or no price
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +40,7 @@ class SpendingOverview:
 
     currency: Currency
     today: date  # UTC
-    plan: PlanInForce | None  # None: it begins later
+    plan: PlanInForce | None  # None: the first subscription begins later
     num_seats: int  # current members
     credit_micros: int
     days: tuple[DailyCostLine, ...]  # from the requested day or earlier
@@ -84,9 +86,9 @@ def read_spending_overview(
 
 
 def read_month_cost(*, actor: Actor, now: datetime) -> MonthCost | None:
-    """Return the cost of the current month; None: no plan. Two queries. Raises Forbidden.
+    """Return the cost of the current month; None: the tenant has no plan.
 
-    The result is equal to `month_cost` of `read_spending_overview`.
+    Two queries. Raises Forbidden. The result is equal to `month_cost` of `read_spending_overview`.
     """
     actor.require(Permission.READ_BILLING)
     today = utc_day(now)
@@ -106,7 +108,7 @@ def read_currency(*, actor: Actor) -> Currency | None:
 
 
 def find_plan_in_force(book: PriceBook, day: date) -> PlanInForce | None:
-    """Return the plan in force on a day and the next change. Pure."""
+    """Return the plan in force on a day and the next change; None: no plan is in force. Pure."""
     plan = book.plan_on(day)
     if plan is None:
         return None

@@ -19,23 +19,24 @@ from tenants.billing.stripe.port import (
 )
 
 _TIMEOUT_S: Final = 10.0
-_MAX_ANSWER_BYTES: Final = 4 * 1024 * 1024
+_MAX_RESPONSE_BYTES: Final = 4 * 1024 * 1024
 _API_VERSION: Final = "2025-03-31.basil"
+# An error with this code, or with a message that starts with this text, means that Stripe already
+# has an event with this identifier.
 _DUPLICATE_CODE: Final = "duplicate_meter_event"
 _DUPLICATE_TEXT: Final = "An event already exists with identifier"
-_MAX_PAGES: Final = 100
+_MAX_PAGES: Final = 100  # of one list
+
+_ResponseBody = TypeVar("_ResponseBody")
 
 
-_Answer = TypeVar("_Answer")
-
-
-class _Error(msgspec.Struct):
+class _ErrorDetails(msgspec.Struct):
     code: str | None = None
     message: str = ""
 
 
-class _Failure(msgspec.Struct):
-    error: _Error = msgspec.field(default_factory=_Error)
+class _ErrorBody(msgspec.Struct):
+    error: _ErrorDetails = msgspec.field(default_factory=_ErrorDetails)
 
 
 class _Customer(msgspec.Struct):
@@ -53,6 +54,8 @@ class _Meters(msgspec.Struct):
 
 
 class _Summary(msgspec.Struct):
+    """A meter's total for a part of a period."""
+
     id: str
     aggregated_value: float
 
@@ -63,6 +66,8 @@ class _Summaries(msgspec.Struct):
 
 
 class HttpStripe:
+    """The port `Stripe` over HTTP. `secret` is the secret API key of the account at Stripe."""
+
     def __init__(self, url: str, secret: str, *, timeout_s: float = _TIMEOUT_S) -> None:
         self._url = urlsplit(url)
         self._timeout_s = timeout_s
@@ -84,18 +89,18 @@ class HttpStripe:
         }
         try:
             self._send_request("POST", "/v1/billing/meter_events", form)
-        except _Duplicate:
-            return  # identifiers come from the ledger: an earlier attempt has arrived
+        except _DuplicateEvent:
+            return  # each ledger entry has its own identifier: an earlier attempt has arrived
 
     def read_totals(
         self, *, customer_id: str, since: datetime, until: datetime
     ) -> Mapping[str, int]:
-        span = {
+        period = {
             "customer": customer_id,
             "start_time": str(int(since.timestamp())),
             "end_time": str(int(until.timestamp())),
         }
-        return {meter.event_name: self._read_total(meter, span) for meter in self._list_meters()}
+        return {meter.event_name: self._read_total(meter, period) for meter in self._list_meters()}
 
     def _list_meters(self) -> list[_Meter]:
         meters: list[_Meter] = []
@@ -108,8 +113,8 @@ class HttpStripe:
             query["starting_after"] = page.data[-1].id
         raise StripeRejected("Stripe's list of meters does not end.")
 
-    def _read_total(self, meter: _Meter, span: Mapping[str, str]) -> int:
-        query = {**span, "limit": "100"}
+    def _read_total(self, meter: _Meter, period: Mapping[str, str]) -> int:
+        query = {**period, "limit": "100"}
         total, path = 0.0, f"/v1/billing/meters/{quote(meter.id, safe='')}/event_summaries"
         for _ in range(_MAX_PAGES):
             page = _decode_response(self._get(path, query), _Summaries)
@@ -138,7 +143,7 @@ class HttpStripe:
                 all_headers["Content-Type"] = "application/x-www-form-urlencoded"
             connection.request(method, self._url.path.rstrip("/") + path, body, all_headers)
             response = connection.getresponse()
-            data = response.read(_MAX_ANSWER_BYTES)
+            data = response.read(_MAX_RESPONSE_BYTES)
         except (OSError, http.client.HTTPException) as error:
             # Stripe may have received the request, so the outcome is unknown.
             raise StripeOutcomeUnknown(
@@ -161,26 +166,26 @@ class HttpStripe:
         return connection
 
 
-class _Duplicate(StripeFailed):
-    pass
+class _DuplicateEvent(StripeFailed):
+    """Stripe already has an event with this identifier."""
 
 
 def _to_error(status: int, data: bytes) -> StripeFailed:
-    """Return the error without Stripe's message, which may repeat what was sent."""
+    """Return the error, without Stripe's message, which may repeat data of the request."""
     try:
-        error = msgspec.json.decode(data, type=_Failure).error
+        error = msgspec.json.decode(data, type=_ErrorBody).error
     except msgspec.DecodeError:
-        error = _Error()
+        error = _ErrorDetails()
     if error.code == _DUPLICATE_CODE or error.message.startswith(_DUPLICATE_TEXT):
-        return _Duplicate("Stripe already has this event.")
+        return _DuplicateEvent("Stripe already has this event.")
     message = f"Stripe responded with status {status}{f' ({error.code})' if error.code else ''}."
     if status in (409, 429):
         return StripeUnreachable(message)
     return StripeOutcomeUnknown(message) if status >= 500 else StripeRejected(message)
 
 
-def _decode_response(data: bytes, kind: type[_Answer]) -> _Answer:
+def _decode_response(data: bytes, body_type: type[_ResponseBody]) -> _ResponseBody:
     try:
-        return msgspec.json.decode(data, type=kind)
+        return msgspec.json.decode(data, type=body_type)
     except msgspec.DecodeError as error:
         raise StripeOutcomeUnknown("Stripe sent an unexpected response.") from error

@@ -1,4 +1,4 @@
-"""Meter events of ledger entries, in the queue for Stripe."""
+"""The queue of meter events for Stripe: one for each ledger entry of tokens."""
 
 from collections.abc import Iterable
 from datetime import date, datetime, timedelta
@@ -17,16 +17,17 @@ MAX_AGE: Final = timedelta(days=30)
 
 
 def build_event_name(line: str) -> str:
-    """Return the meter of a line: caret_fast_cached_prompt_tokens for fast.cached_prompt.
+    """Return the event name of a line: caret_fast_cached_prompt_tokens for fast.cached_prompt.
 
-    Meters count tokens, so that models with prices of their own share the meter of their tier.
+    It selects the meter at Stripe. Meters count tokens, not amounts. A model with prices of its own
+    can therefore share the meters of its tier.
     """
     tier, kind, *_ = line.split(".", 2)
     return f"caret_{tier}_{kind}_tokens"
 
 
 def choose_event_time(day: date, now: datetime) -> datetime:
-    """Return the day's noon, or the nearest time that Stripe accepts: not too old, not future."""
+    """Return the day's noon, or the nearest time from `now` - MAX_AGE to `now`."""
     return min(max(start_of_day(day) + _NOON, now - MAX_AGE), now)
 
 
@@ -50,6 +51,7 @@ def _build_identifier(entry: LedgerEntry) -> str:
 
 
 def add_events(tenant_id: TenantId, entries: Iterable[LedgerEntry], *, now: datetime) -> None:
+    """Queue an event for each entry that has none yet, inside the tenant's scope."""
     StripeEvent.objects.bulk_create(
         (
             StripeEvent(

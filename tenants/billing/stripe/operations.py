@@ -1,8 +1,8 @@
-"""Delivery of customers and meter events to Stripe. No event is counted twice.
+"""Delivery of customers and meter events to Stripe. Stripe counts no event twice.
 
-Stripe remembers an identifier for 24 hours. An event whose outcome is unknown (a timeout, a 5xx) is
-retried for 23 hours. After that it is neither sent again nor counted as sent, and the
-reconciliation shows what is missing.
+Stripe remembers an identifier for 24 hours. An event whose outcome is unknown (a timeout, a 5xx
+status) is retried for 23 hours. After that it is neither sent again nor counted as sent, and the
+reconciliation shows the difference.
 """
 
 from dataclasses import dataclass
@@ -29,14 +29,17 @@ from tenants.billing.stripe.port import (
 from tenants.models import LedgerEntry, StripeCustomer, StripeEvent, Tenant
 from tenants.security.authorization.directory import list_tenants
 
-MAX_AT_ONCE: Final = 200  # per tenant
-_MAX_RETRY_AGE: Final = timedelta(hours=23)
-_MAX_WAIT: Final = timedelta(hours=1)
+MAX_AT_ONCE: Final = 200  # events of a tenant in one run
+_MAX_RETRY_AGE: Final = timedelta(hours=23)  # since the first attempt with an unknown outcome
+_MAX_WAIT: Final = timedelta(hours=1)  # between two attempts
 log = structlog.get_logger(__name__)
 
 
 def report_all_tenants(stripe: Stripe, *, now: datetime) -> None:
-    """Report all tenants. One tenant's failure does not stop the others."""
+    """Create missing customers, and send the events of all tenants that are due.
+
+    The failure of one tenant is logged, and does not stop the run.
+    """
     for tenant_id in list_tenants().values():
         try:
             ensure_customer(stripe, tenant_id, now=now)
@@ -65,10 +68,10 @@ def ensure_customer(stripe: Stripe, tenant_id: TenantId, *, now: datetime) -> st
     if customer is not None:
         return customer.customer_id
     # No lock is held during the call: concurrent calls with the same key get the same customer.
-    key = f"caret-customer-{tenant_id}"
-    customer_id = stripe.create_customer(key=key, name=name, tenant_id=tenant_id)
+    idempotency_key = f"caret-customer-{tenant_id}"
+    customer_id = stripe.create_customer(key=idempotency_key, name=name, tenant_id=tenant_id)
     with tenant_scope(tenant_id):
-        lock_billing(tenant_id)  # nothing can be posted meanwhile, so each posting is reported once
+        lock_billing(tenant_id)  # nothing can be posted meanwhile, so each entry is reported once
         row = StripeCustomer(tenant_id=tenant_id, customer_id=customer_id, created_at=now)
         StripeCustomer.objects.bulk_create([row], ignore_conflicts=True)
         recent = LedgerEntry.objects.filter(
@@ -79,7 +82,7 @@ def ensure_customer(stripe: Stripe, tenant_id: TenantId, *, now: datetime) -> st
 
 
 def send_due_events(stripe: Stripe, tenant_id: TenantId, *, now: datetime) -> int:
-    """Send the events that are due, and return how many have arrived."""
+    """Send the events that are due, at most MAX_AT_ONCE. Return the number that arrived."""
     with tenant_scope(tenant_id):
         customer = StripeCustomer.objects.filter(tenant_id=tenant_id).first()
         if customer is None:
@@ -89,21 +92,23 @@ def send_due_events(stripe: Stripe, tenant_id: TenantId, *, now: datetime) -> in
 
 
 def compute_stripe_backoff(num_attempts: int) -> timedelta:
-    """Return the wait until the next attempt. Pure."""
+    """Return the wait between attempt `num_attempts`, counted from 1, and the next one. Pure."""
     return min(timedelta(seconds=30) * (1 << min(num_attempts, 10)), _MAX_WAIT)
 
 
 @dataclass(frozen=True, slots=True)
 class _MeterEventClaim:
+    """An event for the next attempt."""
+
     event: StripeEvent
-    unconfirmed_since: datetime | None  # the event's value before this attempt
+    unconfirmed_since: datetime | None  # event.unconfirmed_since before this attempt
 
 
 def _claim_events(tenant_id: TenantId, now: datetime) -> list[_MeterEventClaim]:
     """Claim events that are due.
 
-    They become due again only after a wait, so that other workers leave them alone. If sending
-    takes longer than the wait, an event may be sent twice, and Stripe counts it once.
+    They become due again only after a wait, so other workers do not claim them meanwhile. If
+    sending takes longer than the wait, an event may be sent twice, and Stripe counts it once.
     """
     due = list(
         StripeEvent.objects.select_for_update(skip_locked=True)
@@ -124,7 +129,7 @@ def _send_event(
     stripe: Stripe, customer: StripeCustomer, claim: _MeterEventClaim, now: datetime
 ) -> bool:
     event = claim.event
-    if _has_stripe_forgotten(claim, now):
+    if _may_be_forgotten(claim, now):
         _update_event(
             event,
             next_attempt_at=None,
@@ -150,6 +155,7 @@ def _send_event(
 
 
 def _record_failure(claim: _MeterEventClaim, error: StripeFailed) -> None:
+    """Store the error. Only an unknown outcome leaves the event unconfirmed by this attempt."""
     fields: dict[str, object] = {"last_error": str(error)[:200]}
     if not isinstance(error, StripeOutcomeUnknown):
         fields["unconfirmed_since"] = claim.unconfirmed_since
@@ -158,8 +164,8 @@ def _record_failure(claim: _MeterEventClaim, error: StripeFailed) -> None:
     _update_event(claim.event, **fields)
 
 
-def _has_stripe_forgotten(claim: _MeterEventClaim, now: datetime) -> bool:
-    """Return whether Stripe may have forgotten the identifier of an event that may have arrived."""
+def _may_be_forgotten(claim: _MeterEventClaim, now: datetime) -> bool:
+    """Return whether Stripe may have got the event and forgotten its identifier since."""
     return claim.unconfirmed_since is not None and now - claim.unconfirmed_since > _MAX_RETRY_AGE
 
 

@@ -8,10 +8,12 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class MeterEvent:
-    identifier: str  # unique at Stripe for at least 24 hours
-    event_name: str
-    customer_id: str
-    quantity: int
+    """Tokens of a customer, which one of Stripe's meters counts."""
+
+    identifier: str  # unique; Stripe remembers it for at least 24 hours
+    event_name: str  # selects the meter
+    customer_id: str  # Stripe's ID
+    quantity: int  # tokens
     occurred_at: datetime
 
 
@@ -28,21 +30,21 @@ class StripeOutcomeUnknown(StripeFailed):
 
 
 class StripeRejected(StripeFailed):
-    """Stripe rejected the request, or listed too many pages: do not retry."""
+    """Stripe rejected the request, or its list has too many pages: do not retry."""
 
 
 class Stripe(Protocol):
     def create_customer(self, *, key: str, name: str, tenant_id: str) -> str:
-        """Create a customer and return its ID.
+        """Create a customer and return its ID at Stripe.
 
-        The same `key` gives the same ID while Stripe remembers the key, for at least 24 hours.
+        `key` is an idempotency key. The same key gives the same ID for at least 24 hours.
         Raises StripeFailed.
         """
 
     def send_event(self, event: MeterEvent) -> None:
         """Send an event. Raises StripeFailed.
 
-        Nothing changes if Stripe already has it and still remembers its identifier.
+        Nothing changes if Stripe already has the event and still remembers its identifier.
         """
 
     def read_totals(

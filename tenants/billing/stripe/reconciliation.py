@@ -18,22 +18,25 @@ from tenants.models import StripeCustomer, StripeEvent
 
 @dataclass(frozen=True, slots=True)
 class MeterComparison:
+    """One meter in a month, in the ledger and at Stripe."""
+
     event_name: str
-    booked: int  # tokens in the ledger that are to be reported
+    booked: int  # tokens of all events that were queued for the ledger's entries
     sent: int  # tokens of `booked` that are known to have arrived
-    waiting: int  # events that are still retried
-    stuck: int  # events that are not retried: rejected or unknown
-    stripe_quantity: int
+    waiting: int  # number of events that will be sent again, or for the first time
+    stuck: int  # number of events that are not sent again: rejected, or with an unknown outcome
+    stripe_quantity: int  # tokens that Stripe has counted
 
     @property
     def is_equal(self) -> bool:
+        """Whether the totals are equal, and no event waits or is stuck."""
         return self.booked == self.stripe_quantity and not self.stuck and not self.waiting
 
 
 def reconcile_month(stripe: Stripe, tenant_id: TenantId, *, month: date) -> list[MeterComparison]:
-    """Compare each meter's total in a month, by the events' times in UTC.
+    """Compare each meter's totals in the ledger and at Stripe. Events count by their time in UTC.
 
-    Returns an empty list for a tenant that is not a customer at Stripe. Raises StripeFailed.
+    Return an empty list for a tenant that is not a customer at Stripe. Raises StripeFailed.
     """
     since, until = start_of_day(month), start_of_day(start_of_next_month(month))
     with tenant_scope(tenant_id):

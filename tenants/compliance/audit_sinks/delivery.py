@@ -1,4 +1,4 @@
-"""Parts that both delivery methods share."""
+"""The destination, time limit and errors of a delivery, by webhook or by syslog."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -11,6 +11,7 @@ from caret.foundation.special_addresses import Network
 from tenants.compliance.audit_sinks.endpoint import SinkAddress
 
 TIMEOUT_S: Final = 5.0  # for a webhook message with its response, or for a syslog connection
+# The texts of SinkDeliveryError.
 REFUSED: Final = gettext_noop(
     "The address is neither public nor in one of the operator's allowed networks."
 )
@@ -23,14 +24,17 @@ ANSWERED: Final = gettext_noop("The receiver responded with status %(status)s.")
 
 
 class SinkDeliveryError(Exception):
-    """The delivery failed. Users of the tenant see the text, which has no data from the sink."""
+    """The delivery failed. Members of the tenant see the text.
+
+    It contains nothing from the receiver, except the status of an HTTP response.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class Destination:
     address: SinkAddress
-    secret: str | None = field(repr=False)  # None: syslog
-    networks: Sequence[Network]
+    secret: str | None = field(repr=False)  # signs webhook messages; None: syslog
+    networks: Sequence[Network]  # private networks that the operator allows
 
     def make_egress(self) -> Egress:
         return Egress(self.networks, is_encrypted=self.address.is_encrypted)

@@ -1,8 +1,8 @@
 """Delivery of new audit entries to each sink, in the order of the chain, at least once.
 
-A worker claims a sink, delivers the entries after its cursor and moves the cursor. Only the worker
-that holds the claim moves the cursor, and the claim of a killed worker expires. An
-entry that was delivered but not recorded is delivered again with the same ID.
+A worker claims a sink, delivers the entries after the sink's cursor and moves the cursor. Only the
+worker that holds the claim moves the cursor. The claim of a killed worker expires. An entry that
+was delivered but not recorded is delivered again with the same ID.
 """
 
 import asyncio
@@ -38,9 +38,9 @@ from tenants.security.audit.queries import find_head
 from tenants.security.authorization.directory import list_tenants
 
 MAX_MESSAGES: Final = 500  # in one run of a sink: all of them are in memory
-_MAX_AT_ONCE: Final = 32  # concurrent deliveries
-_MAX_OF_TENANT: Final = 8  # sinks of a tenant, until all other tenants had their turn
-_MAX_WEBHOOK_RUN_S: Final = 2.0  # no further message after this: other sinks get their turn
+_MAX_AT_ONCE: Final = 32  # sinks in a batch, to which the worker delivers concurrently
+_MAX_OF_TENANT: Final = 8  # sinks of a tenant in one round; then the other tenants follow
+_MAX_WEBHOOK_RUN_S: Final = 2.0  # no further message after this; the other sinks follow
 _MAX_TASK_S: Final = 20.0  # no further batch after this; the next task continues
 # Longer than one run of a sink, including its last message. After this time the claim of a killed
 # worker expires.
@@ -64,16 +64,16 @@ class DeliveryRun:
 
 @dataclass(frozen=True, slots=True)
 class DeliveryResult:
-    delivered: int | None  # the sequence of the last delivered entry; None: no delivery
+    delivered: int | None  # the sequence of the last delivered entry; None: no entry was delivered
     error: str  # "": success
-    took: timedelta
+    took: timedelta  # the duration of the run
 
 
 def deliver_due_entries(*, clock: Clock) -> int:
-    """Deliver to all sinks that are due, and return how many entries were delivered.
+    """Deliver to all sinks that are due, and return the number of delivered entries.
 
-    Sinks that are far behind get their next batch after all others. The order is random, so that
-    the end of a run does not always cut off the same tenants.
+    A sink with more entries than one run delivers has its next run after all other sinks. The order
+    of tenants is random, so that _MAX_TASK_S does not always stop the task before the same tenants.
     """
     num_delivered = 0
     deadline_s = monotonic() + _MAX_TASK_S
@@ -102,7 +102,7 @@ def _deliver_to_tenants(
 def _list_tenants_behind(
     deliveries: Sequence[tuple[DeliveryRun, DeliveryResult]],
 ) -> list[TenantId]:
-    """Return the tenants that may have more entries to deliver."""
+    """Return the tenants that may have more entries to deliver now."""
     num_runs = Counter(run.tenant_id for run, _ in deliveries)
     tenant_ids = (
         run.tenant_id
@@ -113,7 +113,7 @@ def _list_tenants_behind(
 
 
 def _claim_due_or_log(tenant_id: TenantId, now: datetime) -> list[DeliveryRun]:
-    """Claim a tenant's sinks, and log any error, so that other tenants are not affected."""
+    """Claim a tenant's sinks. Log any error, so that other tenants are not affected."""
     try:
         return list(_claim_due(tenant_id, now))
     except SoftTimeLimitExceeded:
@@ -125,6 +125,7 @@ def _claim_due_or_log(tenant_id: TenantId, now: datetime) -> list[DeliveryRun]:
 
 
 def _store_result_or_log(run: DeliveryRun, result: DeliveryResult, now: datetime) -> bool:
+    """Record the result of a run. Log any error, and return whether there was none."""
     try:
         _store_result(run, result, now)
     except SoftTimeLimitExceeded:
@@ -139,6 +140,7 @@ def _store_result_or_log(run: DeliveryRun, result: DeliveryResult, now: datetime
 
 
 def _claim_due(tenant_id: TenantId, now: datetime) -> Iterator[DeliveryRun]:
+    """Claim at most _MAX_OF_TENANT sinks that are due and have entries to deliver."""
     with tenant_scope(tenant_id):
         rows = AuditSink.objects.filter(make_due_condition(now), tenant_id=tenant_id)
         # Sinks without a delivery come first, then those with the oldest delivery.
@@ -211,7 +213,7 @@ async def _deliver_batch(run: DeliveryRun, clock: Clock) -> DeliveryResult:
 
 
 async def _send_batch(run: DeliveryRun, clock: Clock) -> tuple[int | None, str]:
-    """Deliver messages; return the last sequence delivered, and the error after it or ""."""
+    """Deliver the run's messages. Return DeliveryResult.delivered and DeliveryResult.error."""
     if run.destination is None:
         return None, run.error
     if run.destination.secret is not None:
@@ -244,8 +246,8 @@ async def _send_one_by_one(
 def _store_result(run: DeliveryRun, result: DeliveryResult, now: datetime) -> None:
     """Record the result of a run.
 
-    The cursor moves only while the claim is held, because a replay may have set it meanwhile. The
-    sink's health is always recorded, so that a replay does not shorten the sink's wait.
+    The cursor moves only if the claim is still held: a replay ends the claim and sets the cursor.
+    The sink's health is always recorded, so that a replay does not shorten the sink's wait.
     """
     cursor: dict[str, Any] = {"claimed_until": None}
     if result.delivered is not None:
@@ -293,7 +295,7 @@ def _build_failure_fields(
 
 
 def _has_more(run: DeliveryRun, result: DeliveryResult) -> bool:
-    """Return whether the sink has more messages than this run delivered."""
+    """Return whether the sink may have more messages to deliver now. After an error it waits."""
     if result.delivered is None or result.error:
         return False
     is_full = len(run.messages) == MAX_MESSAGES

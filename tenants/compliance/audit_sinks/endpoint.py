@@ -16,10 +16,10 @@ from caret.foundation.egress.egress_policy import is_allowed
 from caret.foundation.special_addresses import Network
 from tenants.base.errors import InvalidValue
 
-MAX_CHARS: Final = 1_000
-_MAX_HOST_CHARS: Final = 253
-_LABEL: Final = re.compile(r"[a-z0-9_-]{1,63}")  # other names cannot be looked up
-_FIELD: Final = "address"
+MAX_CHARS: Final = 1_000  # of an address
+_MAX_HOST_CHARS: Final = 253  # the limit of DNS
+_LABEL: Final = re.compile(r"[a-z0-9_-]{1,63}")  # a part of a host name, as DNS can look it up
+_FIELD: Final = "address"  # InvalidValue.field
 
 
 class SinkKind(StrEnum):
@@ -49,20 +49,21 @@ _SCHEMES: Final = MappingProxyType(
 class SinkAddress:
     text: str = field(repr=False)  # not in repr: a webhook's path may contain a secret
     kind: SinkKind
-    host: str
+    host: str  # a host name or an IP address, without brackets
     port: int
     is_encrypted: bool
 
     @property
     def origin(self) -> str:
+        """The scheme, host and port."""
         return f"{self.text.partition(':')[0]}://{_add_brackets(self.host)}:{self.port}"
 
 
 def parse_address(text: str, networks: Sequence[Network]) -> SinkAddress:
-    """Parse an address.
+    """Parse the address of a sink. `networks` are the private networks that the operator allows.
 
     An IP address that delivery would refuse is rejected here. A host name is checked at delivery.
-    Raises InvalidValue.
+    Without `networks`, the address must be encrypted. Raises InvalidValue.
     """
     address = _parse_address(text)
     if not address.is_encrypted and not networks:

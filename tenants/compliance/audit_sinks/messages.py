@@ -13,20 +13,21 @@ from caret.foundation.crypto.canonical_json import canonicalize
 from tenants.models import AuditEntry
 from tenants.security.audit.hash_chain import build_document
 
+# The kinds of messages, as receivers see them.
 ENTRY: Final = "audit.entry"
 TEST: Final = "audit.test"
 # Facility 13, log audit; severity 6, informational (RFC 5424, 6.2.1).
 _PRIORITY: Final = 13 * 8 + 6
-_MAX_SEQUENCE_ID: Final = 2**31 - 1  # RFC 5424, 7.3.1: the next number is 1 again
+_MAX_SEQUENCE_ID: Final = 2**31 - 1  # RFC 5424, 7.3.1; the number after it is 1
 
 
 @dataclass(frozen=True, slots=True)
 class SinkMessage:
-    id: str
+    id: str  # the same for each delivery of an entry
     kind: str  # ENTRY or TEST
     at: str  # RFC 3339
     sequence: int | None  # None: a test message
-    data: dict[str, Any]
+    data: dict[str, Any]  # JSON
 
 
 def build_message(entry: AuditEntry) -> SinkMessage:

@@ -1,6 +1,6 @@
 """Operations that create, test, replay, retry and delete sinks.
 
-The secret of a webhook is shown only once, to its creator.
+The secret of a webhook is shown only once, when its sink is created.
 """
 
 import asyncio
@@ -61,12 +61,16 @@ class NewSink:
 
 @dataclass(frozen=True, slots=True)
 class CreatedSink:
+    """A new sink, with the secret that signs its webhook messages."""
+
     sink: SinkView
     secret: str | None = field(repr=False)  # shown once; None: syslog
 
 
 @dataclass(frozen=True, slots=True)
 class TestResult:
+    """The result of sending a test message."""
+
     delivered: bool
     error: str  # "": success
 
@@ -84,6 +88,7 @@ def create_sink(*, actor: Actor, new: NewSink, now: datetime) -> CreatedSink:
         cursor = last if new.from_sequence is None else _choose_cursor(new.from_sequence, last)
         row = _insert_sink(actor, name, address, secret, cursor, now)
         _record_change(actor, row, "created", (None, _to_change_fields(row)), now)
+        # The change itself is an entry, and the view counts the entries that are not delivered yet.
         last = find_head(tenant_id=actor.tenant_id).sequence
     return CreatedSink(build_sink_view(row, last), secret)
 
@@ -97,7 +102,7 @@ def replay_sink(*, actor: Actor, sink_id: UUID, from_sequence: int, now: datetim
     with tenant_scope(actor.tenant_id):
         row = find_sink(actor=actor, sink_id=sink_id)
         cursor = _choose_cursor(from_sequence, find_head(tenant_id=actor.tenant_id).sequence)
-        # A worker that is delivering to the sink loses its claim and leaves the cursor alone.
+        # A worker that is delivering to the sink loses its claim and does not move the cursor.
         AuditSink.objects.filter(tenant_id=actor.tenant_id, id=sink_id).update(
             delivered_sequence=cursor, claimed_until=None
         )
@@ -128,7 +133,7 @@ def retry_sink(*, actor: Actor, sink_id: UUID, now: datetime) -> SinkView:
 
 
 def delete_sink(*, actor: Actor, sink_id: UUID, now: datetime) -> None:
-    """Delete a sink. Raises Forbidden, NotFound."""
+    """Delete a sink, and destroy its encryption key. Raises Forbidden, NotFound."""
     actor.require(Permission.WRITE_AUDIT_SINKS)
     with tenant_scope(actor.tenant_id):
         row = find_sink(actor=actor, sink_id=sink_id)
@@ -138,14 +143,14 @@ def delete_sink(*, actor: Actor, sink_id: UUID, now: datetime) -> None:
 
 
 def probe_sink(*, actor: Actor, sink_id: UUID, clock: Callable[[], datetime]) -> TestResult:
-    """Send a test message, and return the result. Takes up to ten seconds.
+    """Send a test message, and return the result. Takes up to 2 * TIMEOUT_S seconds.
 
     After a success, a sink that waits after failures is tried at once. Raises Forbidden, NotFound.
     """
     actor.require(Permission.WRITE_AUDIT_SINKS)
     with tenant_scope(actor.tenant_id):
         row = find_sink(actor=actor, sink_id=sink_id)
-    # No transaction is open while the sink answers.
+    # No transaction is open during the delivery.
     test_result = _send_probe(actor, row, clock)
     with tenant_scope(actor.tenant_id):
         result: ChangeFields = {
@@ -236,6 +241,10 @@ def _read_name(text: str) -> str:
 
 
 def _choose_cursor(from_sequence: int, last: int) -> int:
+    """Return the cursor with which `from_sequence` is delivered next. Raises InvalidValue.
+
+    `last` is the sequence of the newest entry.
+    """
     if not 1 <= from_sequence <= last + 1:
         raise InvalidValue(
             "from_sequence", "Enter an entry number from 1 to {last}.", last=last + 1

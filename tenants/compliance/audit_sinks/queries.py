@@ -28,12 +28,12 @@ class SinkView:
     name: str
     origin: str  # the address's scheme, host and port
     created_at: datetime
-    delivered_sequence: int  # of the last entry delivered
-    num_waiting: int  # number of entries that are not delivered yet
+    delivered_sequence: int  # the cursor: the entries after this one are delivered next
+    num_waiting: int  # number of entries after `delivered_sequence`
     delivered_at: datetime | None  # None: nothing delivered yet
     failed_since: datetime | None  # None: the last attempt succeeded, or there was none
     last_error: str  # "": no error in the last attempt
-    num_failures: int  # since the last success
+    num_failures: int  # since the last delivered entry
     next_attempt_at: datetime | None  # None: immediately
 
 
@@ -68,6 +68,7 @@ def find_sink(*, actor: Actor, sink_id: UUID) -> AuditSink:
 
 
 def build_sink_view(row: AuditSink, last_sequence: int) -> SinkView:
+    """Build the view. `last_sequence` is the sequence of the tenant's newest audit entry."""
     return SinkView(
         id=row.id,
         kind=SinkKind(row.kind),

@@ -23,15 +23,19 @@ _SECRET_BYTES: Final = 32  # Standard Webhooks requires 24 to 64
 
 
 class SecretUnavailable(Exception):
-    """The keys were shredded or are unavailable, or another release wrote the data."""
+    """The address and secret cannot be read.
+
+    The encryption keys were shredded or are unavailable, or another release wrote the data.
+    """
 
 
 class _SealedSecret(msgspec.Struct, frozen=True):
     address: str
-    secret: str | None
+    secret: str | None  # None: syslog
 
 
 def create_secret(kind: SinkKind) -> str | None:
+    """Return a new secret in the format of Standard Webhooks; None: this kind has no secret."""
     if kind is not SinkKind.WEBHOOK:
         return None
     return f"whsec_{b64encode(secrets.token_bytes(_SECRET_BYTES)).decode()}"
@@ -40,6 +44,7 @@ def create_secret(kind: SinkKind) -> str | None:
 def seal_sink(
     tenant_id: TenantId, sink_id: UUID, address: SinkAddress, secret: str | None, *, now: datetime
 ) -> bytes:
+    """Encrypt a sink's address and secret with an encryption key of this sink."""
     data = msgspec.json.encode(_SealedSecret(address.text, secret))
     return seal_in_scope(
         tenant_id, _name_scope(sink_id), context=_build_seal_context(sink_id), data=data, now=now
@@ -47,10 +52,10 @@ def seal_sink(
 
 
 def open_sink_secret(tenant_id: TenantId, sink: AuditSink) -> Destination:
-    """Decrypt a sink's address and secret.
+    """Decrypt a sink's address and secret, and return its destination.
 
-    Raises SecretUnavailable, and InvalidValue if the operator's networks no longer include the
-    address.
+    Raises SecretUnavailable, and InvalidValue if the address is no longer allowed, because the
+    operator has changed the allowed private networks.
     """
     try:
         data = open_sealed(
@@ -64,6 +69,7 @@ def open_sink_secret(tenant_id: TenantId, sink: AuditSink) -> Destination:
 
 
 def shred_sink(tenant_id: TenantId, sink_id: UUID, *, now: datetime) -> None:
+    """Destroy the encryption key of the sink's address and secret."""
     shred_scope(tenant_id=tenant_id, scope=_name_scope(sink_id), now=now)
 
 

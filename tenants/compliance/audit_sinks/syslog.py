@@ -1,8 +1,8 @@
 """Delivery by syslog: RFC 5424 messages over TCP (RFC 6587) or TLS (RFC 5425).
 
-Syslog has no acknowledgement. As the closest substitute, the sender half-closes the connection
-after the last message. A receiver that has read everything then closes its side; a receiver that
-resets the connection has not read everything.
+Syslog has no acknowledgement. Instead, the sender closes its side of the connection after the last
+message, and waits until the receiver closes the other side. If the receiver resets the connection,
+it has not read everything, and the delivery has failed.
 """
 
 import asyncio
@@ -25,7 +25,8 @@ from tenants.compliance.audit_sinks.delivery import (
 )
 from tenants.compliance.audit_sinks.messages import SinkMessage, build_syslog_frame
 
-# A receiver that keeps its side open is assumed to have read everything.
+# The wait for the receiver. If it keeps its side open for longer, it is assumed to have read
+# everything.
 _CLOSE_TIMEOUT_S: Final = 2.0
 _CHUNK_BYTES: Final = 4096
 
@@ -70,7 +71,10 @@ async def _open_connection(
 
 
 async def _connect(destination: Destination) -> socket.socket:
-    """Connect to the first reachable, permitted address. Raises SinkDeliveryError, OSError."""
+    """Connect to the first IP address of the host that is permitted and reachable.
+
+    Raises SinkDeliveryError, OSError.
+    """
     loop, egress = asyncio.get_running_loop(), destination.make_egress()
     host, port = destination.address.host, destination.address.port
     failure: OSError | None = None
@@ -96,9 +100,9 @@ async def _connect(destination: Destination) -> socket.socket:
 
 
 async def _close_connection(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Close the connection. Raises OSError if the receiver reset it."""
+    """Close this side, and wait for the receiver. Raises OSError if it resets the connection."""
     if not writer.can_write_eof():
-        writer.close()  # TLS: sends close_notify and waits for the receiver's
+        writer.close()  # TLS: sends close_notify, and waits for the receiver's close_notify
         with suppress(TimeoutError):  # of `ssl_shutdown_timeout`
             await writer.wait_closed()
         return

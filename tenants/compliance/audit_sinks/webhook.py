@@ -1,4 +1,4 @@
-"""Delivery by HTTP, signed by Standard Webhooks.
+"""Delivery by HTTP, with signatures of the specification Standard Webhooks.
 
 Only a 2xx response is a success. Redirects are not followed, and the response's body is not read.
 """
@@ -58,6 +58,8 @@ class _Resolver(AbstractResolver):
 
 
 class WebhookSender:
+    """Sends messages to one webhook."""
+
     def __init__(
         self,
         session: aiohttp.ClientSession,
@@ -67,7 +69,7 @@ class WebhookSender:
     ) -> None:
         assert destination.secret is not None
         self._session = session
-        self._text = destination.address.text
+        self._url = destination.address.text
         self._signer = Webhook(destination.secret)
         self._egress = egress
         self._clock = clock
@@ -77,7 +79,7 @@ class WebhookSender:
         body = build_webhook_body(message)
         try:
             async with self._session.post(
-                self._text,
+                self._url,
                 data=body.encode(),
                 headers=self._build_headers(message, body),
                 allow_redirects=False,
@@ -107,6 +109,7 @@ class WebhookSender:
 async def webhook_sender(
     destination: Destination, clock: Callable[[], datetime]
 ) -> AsyncIterator[WebhookSender]:
+    """Open an HTTP session with at most one connection, which later messages reuse."""
     egress = destination.make_egress()
     connector = aiohttp.TCPConnector(
         socket_factory=egress.open_socket,

@@ -1,4 +1,6 @@
-"""Removal of names and addresses. Rows that others refer to stay, without personal data.
+"""Removal of names and e-mail addresses.
+
+Rows to which other rows refer stay, without personal data. Other rows are deleted.
 
 Call these functions inside the tenant's scope, with the tenant's row locked.
 """
@@ -38,10 +40,10 @@ _DIGEST_BYTES: Final = 32
 def anonymize_subject(subject: DataSubject, now: datetime) -> dict[str, int]:
     """Anonymize or delete a user's rows, and return the numbers of rows by table."""
     tenant_id, user_id = subject.tenant_id, subject.user_id
-    # Keys without a name are already anonymized. Leaving them out counts each key only once.
+    # Keys without a name are already anonymized. A repetition does not count them again.
     keys = ApiKey.objects.filter(tenant_id=tenant_id, owner_id=user_id).exclude(name="")
     invitations = Invitation.objects.filter(tenant_id=tenant_id, email=subject.email)
-    mails = AlertDelivery.objects.filter(tenant_id=tenant_id, address=subject.email)
+    deliveries = AlertDelivery.objects.filter(tenant_id=tenant_id, address=subject.email)
     deleted_rows = (
         ScimUser.objects.filter(tenant_id=tenant_id, user_id=user_id),
         ScimUser.objects.filter(tenant_id=tenant_id, email=subject.email),
@@ -52,7 +54,7 @@ def anonymize_subject(subject: DataSubject, now: datetime) -> dict[str, int]:
     )
     counts = {ApiKey._meta.db_table: anonymize_keys(keys, now)}
     counts[Invitation._meta.db_table] = anonymize_invitations(invitations, now)
-    counts[AlertDelivery._meta.db_table] = anonymize_recipients(mails)
+    counts[AlertDelivery._meta.db_table] = anonymize_recipients(deliveries)
     for rows in deleted_rows:
         table = rows.model._meta.db_table
         counts[table] = counts.get(table, 0) + rows.delete()[0]
@@ -61,7 +63,7 @@ def anonymize_subject(subject: DataSubject, now: datetime) -> dict[str, int]:
 
 
 def anonymize_keys(keys: QuerySet[ApiKey], now: datetime) -> int:
-    """Revoke keys and remove their names and digests."""
+    """Revoke keys, and remove their names, networks and digests. Return the number of keys."""
     keys.filter(revoked_at=None).update(revoked_at=now)
     return keys.update(
         name="",
@@ -74,15 +76,16 @@ def anonymize_keys(keys: QuerySet[ApiKey], now: datetime) -> int:
 
 
 def anonymize_invitations(invitations: QuerySet[Invitation], now: datetime) -> int:
+    """Revoke open invitations, and replace the addresses of all. Return their number."""
     invitations.filter(accepted_at=None, revoked_at=None).update(revoked_at=now)
     return invitations.update(email=make_anonymous_email())
 
 
 def _anonymize_account(tenant_id: TenantId, user_id: uuid.UUID, now: datetime) -> None:
-    """Anonymize the account, unless another tenant has a membership that is not erased.
+    """Mark the membership as erased. If all memberships are erased, anonymize the account.
 
-    The account is shared by all tenants. No certificate says whether it was anonymized, because a
-    tenant may not learn of the others.
+    All tenants share the account. No certificate says whether it was anonymized, because a tenant
+    may not learn of the user's other tenants.
     """
     with user_scope(UserId(str(user_id))):
         # If erasures of two tenants run at once, the second one waits here. It then finds the

@@ -1,8 +1,8 @@
-"""Inventory of personal data: one entry for each table, used by the export bundle and its test.
+"""Inventory of personal data: the tables and columns that an export bundle contains.
 
-Each table of a tenant that refers to users is listed here, or in EXCLUDED_FROM_EXPORT with the
-reason. A test checks this for all models. Bytes (digests, sealed data, wrapped keys) are never
-exported.
+Each table of a tenant that refers to users is listed in SOURCES, or in EXCLUDED_FROM_EXPORT with
+the reason. A test checks this for all models. Columns of bytes (digests, sealed data, wrapped keys)
+are never exported.
 """
 
 from collections.abc import Callable
@@ -58,16 +58,17 @@ class DataSubject:
 
 @dataclass(frozen=True, slots=True)
 class InventoryEntry:
-    """A table and the filter for one user's rows; `name` is the name of the bundle's file."""
+    """A table with the filter for one user's rows."""
 
-    name: str
+    name: str  # of the file in the bundle, without .ndjson
     model: type[Model]
     make_filter: Callable[[DataSubject], Q]
-    hidden_columns: frozenset[str] = frozenset()
+    hidden_columns: frozenset[str] = frozenset()  # not exported
     has_tenant_id: bool = True  # False: a table of the installation
 
     @property
     def columns(self) -> list[str]:
+        """The exported columns."""
         return [
             field.attname
             for field in self.model._meta.concrete_fields
@@ -82,19 +83,19 @@ class InventoryEntry:
 
 
 def _filter_by(*columns: str) -> Callable[[DataSubject], Q]:
-    """Return a filter for rows that have the user's ID in any of the columns."""
+    """Return a function that makes the filter: the user's ID is in one of the columns."""
 
-    def matches_subject(subject: DataSubject) -> Q:
+    def make_filter(subject: DataSubject) -> Q:
         condition = Q()
         for column in columns:
             condition |= Q(**{column: subject.user_id})
         return condition
 
-    return matches_subject
+    return make_filter
 
 
 def _filter_by_text(column: str) -> Callable[[DataSubject], Q]:
-    """Return a filter for rows that have the user's ID as text in the column."""
+    """Return a function that makes the filter: the user's ID is in the column, as a text."""
     return lambda subject: Q(**{column: str(subject.user_id)})
 
 
@@ -113,7 +114,11 @@ def _filter_scim_group_members(subject: DataSubject) -> Q:
 
 SOURCES: Final = (
     InventoryEntry(
-        "account", User, _filter_by("id"), frozenset({"password", "last_login", "is_active"}), False
+        "account",
+        User,
+        _filter_by("id"),
+        frozenset({"password", "last_login", "is_active"}),
+        has_tenant_id=False,
     ),
     InventoryEntry("memberships", Membership, _filter_by("user_id")),
     InventoryEntry("team_memberships", TeamMembership, _filter_by("user_id")),
@@ -145,7 +150,7 @@ SOURCES: Final = (
         "policy_versions", PolicyVersion, _filter_by("author_id"), frozenset({"document"})
     ),
     InventoryEntry("retention_rules", RetentionRule, _filter_by("author_id")),
-    # `Erasure.secret` is not listed, because columns of bytes are never exported.
+    # `secret` need not be hidden, because columns of bytes are never exported.
     InventoryEntry(
         "erasures", Erasure, _filter_by("user_id", "requested_by_id"), frozenset({"keys"})
     ),
@@ -160,7 +165,8 @@ SOURCES: Final = (
     ),
     InventoryEntry("audit_entries", AuditEntry, _filter_audit_entries),
 )
-# Only users' own exports contain their sign-in data: a tenant may not learn where users sign in.
+# Only users' exports of their own data contain this. It would show a tenant when, and from which
+# places, the user signs in for other tenants.
 OWN_SOURCES: Final = (
     InventoryEntry(
         "sign_in",

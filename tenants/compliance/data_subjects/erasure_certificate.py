@@ -1,4 +1,7 @@
-"""Facts of an erasure certificate: what was erased and how, and what remains on which basis."""
+"""Facts of an erasure certificate: the erased data, the method, and the remaining data.
+
+Each kind of remaining data has a legal basis.
+"""
 
 from typing import Any, Final
 
@@ -31,7 +34,7 @@ _ANONYMIZED_ACCOUNT: Final = (
 def build_certificate_facts(row: Erasure) -> dict[str, Any]:
     """Return the certificate's facts, inside the tenant's scope.
 
-    Each destroyed key is tried once more, to prove that it decrypts nothing.
+    Each destroyed encryption key is tested once more, to prove that it decrypts nothing.
     """
     kept_data = (_AUDIT_OF_TENANT if row.user_id is None else _AUDIT_OF_PERSON, *_REMAINING_DATA)
     return {
@@ -50,6 +53,7 @@ def build_certificate_facts(row: Erasure) -> dict[str, Any]:
 
 
 def _test_destroyed_keys(row: Erasure) -> list[dict[str, Any]]:
+    """Return the destroyed encryption keys; `opens` says whether the key still decrypts data."""
     tenant_id = TenantId(str(row.tenant_id))
     scope = None if row.user_id is None else f"user:{row.user_id}"
     evidence = {
@@ -69,7 +73,10 @@ def _test_destroyed_keys(row: Erasure) -> list[dict[str, Any]]:
 
 
 def _list_all_keys(row: Erasure, evidence: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the keys that this erasure destroyed, and those destroyed before."""
+    """Return the keys that this erasure destroyed, and those destroyed before it.
+
+    `evidence` has the proofs by key ID.
+    """
     destroyed_ids = {key["id"] for key in row.keys}
     destroyed_before = [
         {"id": key_id, "fingerprint": proof.fingerprint, "scope": proof.scope}

@@ -1,7 +1,7 @@
 """Tombstones: records of requested erasures, stored outside the database (tenants.base.tombstones).
 
-<tenant>/user.<user>.<erasure>     of a user
-<tenant>/tenant.<erasure>          of the whole tenant
+<tenant ID>/user.<user ID>.<erasure ID>     the erasure of a user
+<tenant ID>/tenant.<erasure ID>             the erasure of the whole tenant
 """
 
 import re
@@ -32,9 +32,9 @@ def write_erasure_tombstone_on_commit(tenant_id: TenantId, erasure: ErasureTombs
 
 
 def write_missing_erasure_tombstones(*, now: datetime) -> int:
-    """Write the missing tombstones of all tenants, and return how many were missing.
+    """Write the missing tombstones of all tenants, and return their number.
 
-    Raises errors of the storage.
+    Only erasures of the last `tombstones.LOOKS_BACK` are checked. Raises errors of the storage.
     """
     num_written = 0
     for tenant_id in list_tenants().values():

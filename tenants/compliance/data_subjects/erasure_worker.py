@@ -1,6 +1,6 @@
-"""Worker for erasures, in many transactions. A crash loses at most the current transaction.
+"""The worker that performs erasures, each in many transactions.
 
-Repeating a committed transaction changes nothing.
+A crash loses at most the current transaction. Repeating a committed transaction changes nothing.
 
     pseudonymize usage, month by month > anonymize > purge a tenant's other data > erase captured
     content > expire exports > look for records that have arrived meanwhile > certify
@@ -29,8 +29,9 @@ from tenants.security.audit.operations import record_change
 from tenants.security.authorization.actor import build_system_actor
 from tenants.security.authorization.directory import list_tenants
 
-_MAX_ATTEMPTS: Final = 5
-# An offline gateway keeps its records in a journal, and delivers them when it is back.
+_MAX_ATTEMPTS: Final = 5  # of run_erasure
+# An offline gateway keeps its records in a journal, and delivers them when it is online again.
+# Records that arrive later than this after an erasure are not pseudonymized.
 _MAX_DELIVERY_DELAY: Final = timedelta(days=7)
 logger = structlog.get_logger(__name__)
 
@@ -38,7 +39,7 @@ logger = structlog.get_logger(__name__)
 def run_due_erasures(*, now: datetime) -> int:
     """Run the erasures of all tenants, and return how many were finished.
 
-    A failure of one tenant does not stop the others.
+    The failure of a tenant is logged, and does not stop the run. Its erasures are not counted.
     """
     return sum(_run_erasures_of_tenant(tenant_id, now) for tenant_id in list_tenants().values())
 
@@ -46,8 +47,8 @@ def run_due_erasures(*, now: datetime) -> int:
 def run_erasure_once(*, tenant_id: TenantId, erasure_id: uuid.UUID, now: datetime) -> bool:
     """Run an erasure, and return whether it is finished.
 
-    Records that arrive meanwhile are left to the next run. Raises errors of the object store; data
-    that is already erased then stays erased.
+    Records that arrive meanwhile are left to the next run. Raises redis.RedisError and errors of
+    the object store. Data that is already erased then stays erased.
     """
     row = _find_erasure(tenant_id, erasure_id)
     if row.finished_at is not None:
@@ -106,20 +107,20 @@ def _pseudonymize_late_records_of_user(row: Erasure, now: datetime) -> None:
     with tenant_scope(tenant_id):
         _lock_tenant(tenant_id)
         # A user who has joined again since the erasure is an ordinary member.
-        erased = Membership.objects.filter(tenant_id=tenant_id, user_id=row.user_id)
-        if not erased.filter(ended_at__isnull=False).exists():
+        membership = Membership.objects.filter(tenant_id=tenant_id, user_id=row.user_id)
+        if not membership.filter(ended_at__isnull=False).exists():
             return
-        pseudonymization.pseudonymize_month(
+        pseudonymization.pseudonymize_time_range(
             tenant_id,
             (row.requested_at - _MAX_DELIVERY_DELAY, now + timedelta(days=1)),
             user_id=row.user_id,
-            to=uuid.uuid4(),  # a new pseudonym: the secret of the first one is deleted
+            pseudonym=uuid.uuid4(),  # a new one: the secret of the first pseudonym is deleted
             holds=_find_holds(tenant_id, row.user_id),
         )
 
 
 def _purge_tenant(row: Erasure, now: datetime) -> None:
-    tenant_purge.purge_tenant(row, now=now, count=partial(_add_counts, row))
+    tenant_purge.purge_tenant(row, now=now, add_counts=partial(_add_counts, row))
 
 
 def _run_erasures_of_tenant(tenant_id: TenantId, now: datetime) -> int:
@@ -145,6 +146,7 @@ def _find_erasure(tenant_id: TenantId, erasure_id: uuid.UUID) -> Erasure:
 
 
 def _list_user_ids(row: Erasure) -> list[uuid.UUID]:
+    """Return the user to erase, or all users that are or were members of the tenant to erase."""
     if row.user_id is not None:
         return [row.user_id]
     with tenant_scope(TenantId(str(row.tenant_id))):
@@ -153,6 +155,7 @@ def _list_user_ids(row: Erasure) -> list[uuid.UUID]:
 
 
 def _erase_person(row: Erasure, user_id: uuid.UUID, now: datetime) -> None:
+    """Pseudonymize usage that is not on hold. Without a hold, also anonymize the other rows."""
     tenant_id = TenantId(str(row.tenant_id))
     assert row.secret is not None, "the erasure is in progress"
     pseudonym = pseudonymization.compute_pseudonym(bytes(row.secret), user_id)
@@ -162,8 +165,8 @@ def _erase_person(row: Erasure, user_id: uuid.UUID, now: datetime) -> None:
         with tenant_scope(tenant_id):
             _lock_tenant(tenant_id)
             holds = _find_holds(tenant_id, user_id)
-            row_counts = pseudonymization.pseudonymize_month(
-                tenant_id, month, user_id=user_id, to=pseudonym, holds=holds
+            row_counts = pseudonymization.pseudonymize_time_range(
+                tenant_id, month, user_id=user_id, pseudonym=pseudonym, holds=holds
             )
             _add_counts(row, row_counts)
     with tenant_scope(tenant_id):
@@ -183,7 +186,10 @@ def _anonymize_user(row: Erasure, user_id: uuid.UUID, now: datetime) -> None:
 
 
 def _finish_erasure(row: Erasure, now: datetime) -> bool:
-    """Finish the erasure, unless gateways have delivered new records in the meantime."""
+    """Finish the erasure, and return True. Return False if there is data left to erase.
+
+    Gateways may have delivered new records in the meantime.
+    """
     tenant_id = TenantId(str(row.tenant_id))
     with tenant_scope(tenant_id):
         _lock_tenant(tenant_id)
@@ -213,6 +219,7 @@ def _issue_certificate(row: Erasure, now: datetime) -> None:
 
 
 def _has_remaining_data(tenant_id: TenantId, user_id: uuid.UUID) -> bool:
+    """Return whether rows that are not on hold, or captured content, still belong to the user."""
     holds = _find_holds(tenant_id, user_id)
     objects = ContentObject.objects.filter(tenant_id=tenant_id, user_id=user_id)
     return pseudonymization.count_remaining(tenant_id, user_id, holds) > 0 or objects.exists()

@@ -5,8 +5,8 @@
     captured_content.ndjson                   captured content, decrypted
     README.txt manifest.json                  a description; the size and SHA-256 of each file
 
-The export is recorded in the tenant's audit log before anything is read. A tenant can create one at
-a time, because decrypting content is expensive.
+The export is recorded in the tenant's audit log before anything is read. Only one bundle of a
+tenant is created at a time, because decrypting content is expensive.
 """
 
 from collections.abc import Iterable, Iterator
@@ -69,14 +69,14 @@ class BundleLimits:
 @dataclass(frozen=True, slots=True)
 class BundleRequest:
     user_id: UserId
-    reason: str  # may be "" for the actor's own data
+    reason: str  # for the audit log; may be "" for the actor's own data
     bounds: BundleLimits | None = None  # None: unlimited
 
 
 def write_bundle(
     *, actor: Actor, bundle_request: BundleRequest, out: IO[bytes], now: datetime
 ) -> dict[str, Any]:
-    """Write the bundle and return its manifest. Memory use is constant.
+    """Write the bundle to `out` and return its manifest. Memory use is constant.
 
     Raises Forbidden, InvalidValue, NotFound, OSError, redis.RedisError and errors of the object
     store. Raises Conflict if the bundle exceeds the limits, or if another bundle of the tenant is
@@ -100,7 +100,7 @@ def write_bundle(
         with ZipFile(out, "w", ZIP_DEFLATED) as archive:
             files = _BundleFiles(archive, bundle_request.bounds)
             _write_tables(files, subject, (*SOURCES, *OWN_SOURCES) if is_own else SOURCES)
-            files.write("captured_content", _read_captured_content(subject))
+            files.write_lines("captured_content", _read_captured_content(subject))
             return _write_manifest(files, subject, head, now)
 
 
@@ -122,12 +122,12 @@ class _BundleFiles:
         self._num_bytes = 0
         self.digests: dict[str, WriteDigest] = {}
 
-    def write(self, name: str, lines: Iterable[bytes]) -> None:
-        """Write a file of lines. Raises Conflict if the limits are exceeded."""
+    def write_lines(self, name: str, lines: Iterable[bytes]) -> None:
+        """Write the lines to the file `name`.ndjson. Raises Conflict if a limit is exceeded."""
         digest = self.digests[f"{name}.ndjson"] = WriteDigest()
         with self._archive.open(f"{name}.ndjson", "w", force_zip64=True) as file:
             for line in lines:
-                self._require_fit(len(line))
+                self._count_line(len(line))
                 file.write(digest.update(line + b"\n"))
                 digest.rows += 1
 
@@ -135,8 +135,8 @@ class _BundleFiles:
         digest = self.digests[name] = WriteDigest()
         self._archive.writestr(name, digest.update(text.encode()))
 
-    def _require_fit(self, num_bytes: int) -> None:
-        """Count one more line and check the limits."""
+    def _count_line(self, num_bytes: int) -> None:
+        """Count a line. Raises Conflict if a limit is exceeded."""
         self._num_rows += 1
         self._num_bytes += num_bytes
         bounds = self._bounds
@@ -150,7 +150,7 @@ class _BundleFiles:
 
 
 def find_subject(*, tenant_id: TenantId, user_id: UserId) -> DataSubject:
-    """Return a present or former member, inside the tenant's scope. Raises NotFound."""
+    """Return a current or former member, inside the tenant's scope. Raises NotFound."""
     try:
         row = Membership.objects.select_related("user").get(
             tenant_id=tenant_id, user_id=UUID(user_id)
@@ -163,9 +163,9 @@ def find_subject(*, tenant_id: TenantId, user_id: UserId) -> DataSubject:
 def _record_export(
     actor: Actor, user_id: UserId, reason: str, now: datetime
 ) -> tuple[DataSubject, ChainHead]:
-    """Record the export in a transaction of its own.
+    """Write the audit entry. Return the subject, and the chain's head with this entry.
 
-    The entry locks the audit chain until the commit.
+    This is a separate transaction, because the entry locks the audit chain until the commit.
     """
     with tenant_scope(actor.tenant_id):
         subject = find_subject(tenant_id=actor.tenant_id, user_id=user_id)
@@ -186,8 +186,8 @@ def _write_tables(
     with tenant_scope(subject.tenant_id):
         for source in sources:
             rows = source.select_rows(subject).iterator(chunk_size=_BATCH_ROWS)
-            files.write(source.name, (msgspec.json.encode(row) for row in rows))
-        files.write("retrieval_content", _read_indexed_content(subject))
+            files.write_lines(source.name, (msgspec.json.encode(row) for row in rows))
+        files.write_lines("retrieval_content", _read_indexed_content(subject))
 
 
 def _read_indexed_content(subject: DataSubject) -> Iterator[bytes]:
@@ -207,7 +207,7 @@ def _read_indexed_content(subject: DataSubject) -> Iterator[bytes]:
 
 
 def _read_captured_content(subject: DataSubject) -> Iterator[bytes]:
-    """Yield captured content, outside any transaction: reading the object store takes long."""
+    """Yield captured content. No transaction is open while the object store is read: it is slow."""
     with tenant_scope(subject.tenant_id):
         objects = ContentObject.objects.filter(
             tenant_id=subject.tenant_id,

@@ -1,9 +1,7 @@
 """Operations that request the erasure of a user or a tenant.
 
-Keys are destroyed at once, and rows are erased soon after:
-
-requested (keys destroyed, access ended) -> erased in batches
-(tenants.compliance.data_subjects.erasure_worker)
+A request destroys encryption keys and ends the user's access at once. Soon after, the worker erases
+the rows in batches (tenants.compliance.data_subjects.erasure_worker).
 """
 
 import secrets
@@ -38,14 +36,14 @@ from tenants.security.authorization.actor import Actor
 from tenants.security.encryption.operations import DestroyedKey, shred_scope
 from tenants.security.encryption.operations import shred_tenant as shred_keys
 
-_SECRET_BYTES: Final = 32
+_SECRET_BYTES: Final = 32  # of the secret from which pseudonyms are derived
 
 
 @dataclass(frozen=True, slots=True)
 class ErasureRequest:
     user_id: UserId
     reason: str
-    # True: raise Conflict if a legal hold applies. False: erase only what is not on hold.
+    # True: raise Conflict if a legal hold applies. False: erase only data that is not on hold.
     is_rejected_under_hold: bool = False
     # The ID of the erasure that is repeated after a restore; such an erasure may remove the last
     # owner. None: a new erasure.
@@ -55,10 +53,11 @@ class ErasureRequest:
 def request_user_erasure(
     *, actor: Actor, erasure_request: ErasureRequest, now: datetime
 ) -> uuid.UUID:
-    """Request the erasure of a user, end the membership and make captured content unreadable.
+    """Request the erasure of a user, and return the erasure's ID.
 
-    Raises Forbidden, InvalidValue, NotFound, and Conflict for the last owner, for a user who is
-    being or was erased, and for a legal hold if `is_rejected_under_hold` is set.
+    The membership ends, and captured content becomes unreadable at once. Raises Forbidden,
+    InvalidValue and NotFound. Raises Conflict for the last owner, for a user who is being or was
+    erased, and under a legal hold if `is_rejected_under_hold` is set.
     """
     actor.require(Permission.ERASE_DATA_SUBJECTS)
     reason = require_reason(erasure_request.reason)
@@ -90,9 +89,10 @@ def request_user_erasure(
 def request_tenant_erasure(
     *, actor: Actor, reason: str, now: datetime, repeated_erasure_id: uuid.UUID | None = None
 ) -> uuid.UUID:
-    """Request the erasure of a closed tenant. Its encrypted data becomes unreadable at once.
+    """Request the erasure of a closed tenant, and return the erasure's ID.
 
-    `repeated_erasure_id` is as in ErasureRequest. Raises Forbidden, InvalidValue, and Conflict for
+    The tenant's encrypted data becomes unreadable at once. `repeated_erasure_id` has the same
+    meaning as in ErasureRequest. Raises Forbidden, InvalidValue, and Conflict for
     a tenant that is not closed, is on hold, or is being or was shredded.
     """
     actor.require_platform()
@@ -130,7 +130,10 @@ def find_legal_holds(tenant_id: TenantId, user_id: uuid.UUID | None) -> list[Leg
 
 
 def _end_membership(actor: Actor, erasure_request: ErasureRequest, now: datetime) -> None:
-    """End the membership, unless it has already ended. Raises Forbidden, Conflict."""
+    """End the membership, unless it has already ended.
+
+    Raises Forbidden, and Conflict for the last owner or an erased user.
+    """
     user_id = erasure_request.user_id
     membership = Membership.objects.get(tenant_id=actor.tenant_id, user_id=uuid.UUID(user_id))
     if membership.erased_at is not None and membership.ended_at is not None:

@@ -1,8 +1,8 @@
-"""Pseudonymization: replaces a user's ID where counts are kept, so that totals stay right.
+"""Pseudonymization: replaces a user's ID in rows that are kept, so that totals stay correct.
 
 The pseudonym is derived from the user's ID with a secret of the erasure, so that an interrupted
-erasure continues with the same pseudonym. The secret is deleted at the end, and nothing then leads
-back to the user. The caller processes each month in its own transaction.
+erasure continues with the same pseudonym. The secret is deleted at the end. After that, nothing
+connects the pseudonym with the user. The caller processes each month in its own transaction.
 """
 
 import hashlib
@@ -25,16 +25,17 @@ TABLES: Final = (
     RetentionTable(UsageDay, "starts_at", "user_id"),
 )
 _ID_BYTES: Final = 16
-Month = tuple[datetime, datetime]  # half-open
+TimeRange = tuple[datetime, datetime]  # from the first time until before the second
 
 
 def compute_pseudonym(secret: bytes, user_id: uuid.UUID) -> uuid.UUID:
+    """Return the user's pseudonym. `secret` is that of the erasure."""
     digest = hmac.digest(secret, user_id.bytes, hashlib.sha256)
     return uuid.UUID(bytes=digest[:_ID_BYTES], version=4)
 
 
-def list_months(tenant_id: TenantId, *, now: datetime) -> list[Month]:
-    """Return the months from the tenant's first row until now, oldest first.
+def list_months(tenant_id: TenantId, *, now: datetime) -> list[TimeRange]:
+    """Return the months from the first row in TABLES until now, oldest first.
 
     Must run inside the tenant's scope. One index query for each table.
     """
@@ -43,19 +44,21 @@ def list_months(tenant_id: TenantId, *, now: datetime) -> list[Month]:
         rows = table.select_rows(tenant_id).order_by(table.time_field)
         first = rows.values_list(table.time_field, flat=True).first()
         first_times += [] if first is None else [first]
-    # Gateways' clocks may run ahead.
+    # Gateways' clocks may be fast. One day is more than enough.
     return list(_iterate_months(min(first_times), now + timedelta(days=1))) if first_times else []
 
 
-def pseudonymize_month(
+def pseudonymize_time_range(
     tenant_id: TenantId,
-    month: Month,
+    time_range: TimeRange,
     *,
     user_id: uuid.UUID,
-    to: uuid.UUID,
+    pseudonym: uuid.UUID,
     holds: tuple[HoldPeriod, ...],
 ) -> dict[str, int]:
-    """Replace the ID in a period's rows that are not on hold. Return the numbers of rows by table.
+    """Replace the user's ID in rows of the time range that are not on hold.
+
+    Return the numbers of rows by table.
 
     Must run inside the tenant's scope, with the tenant's row locked, so that no hold is placed
     meanwhile.
@@ -66,16 +69,18 @@ def pseudonymize_month(
     for table in TABLES:
         since, until = (f"{table.time_field}__{end}" for end in ("gte", "lt"))
         rows = table.select_rows(tenant_id).filter(
-            **{since: month[0], until: month[1]}, user_id=user_id
+            **{since: time_range[0], until: time_range[1]}, user_id=user_id
         )
-        counts[table.model._meta.db_table] = table.exclude_held(rows, holds).update(user_id=to)
+        free_rows = table.exclude_held(rows, holds)
+        counts[table.model._meta.db_table] = free_rows.update(user_id=pseudonym)
     return counts
 
 
 def pseudonymize_spend(tenant_id: TenantId, user_id: uuid.UUID) -> int:
-    """Replace the ID in monthly spending by a random ID for each month.
+    """Replace the user's ID in monthly spending by a random ID for each month.
 
-    Only the sums are needed. Must run inside the tenant's scope.
+    Only the sums are needed, so the months need no common pseudonym. Return the number of months.
+    Must run inside the tenant's scope.
     """
     rows = MonthSpend.objects.filter(tenant_id=tenant_id, holder=str(user_id))
     months = list(rows.values_list("month", flat=True))
@@ -86,6 +91,7 @@ def pseudonymize_spend(tenant_id: TenantId, user_id: uuid.UUID) -> int:
 
 def count_remaining(tenant_id: TenantId, user_id: uuid.UUID, holds: tuple[HoldPeriod, ...]) -> int:
     """Count the rows that still contain the ID and are not on hold, inside the tenant's scope."""
+    # Under any hold, the worker keeps the ID in monthly spending.
     spend_rows = MonthSpend.objects.filter(tenant_id=tenant_id, holder=str(user_id))
     num_left = 0 if holds else spend_rows.count()
     for table in TABLES:
@@ -95,7 +101,7 @@ def count_remaining(tenant_id: TenantId, user_id: uuid.UUID, holds: tuple[HoldPe
     return num_left
 
 
-def _iterate_months(first: datetime, last: datetime) -> Iterator[Month]:
+def _iterate_months(first: datetime, last: datetime) -> Iterator[TimeRange]:
     start = first.astimezone(UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
     while start <= last:
         end = (start + timedelta(days=32)).replace(day=1)

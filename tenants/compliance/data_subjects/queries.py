@@ -22,9 +22,9 @@ from tenants.security.authorization.directory import find_user
 
 
 def find_user_id(text: str) -> UserId:
-    """Return the ID of the user with an e-mail address. Raises NotFound.
+    """Return the ID of a user by e-mail address or ID. Raises NotFound for an unknown address.
 
-    A text that is an ID is returned without a look-up.
+    An ID is returned without a look-up.
     """
     try:
         return UserId(str(uuid.UUID(text)))
@@ -40,8 +40,8 @@ class ErasureView:
     id: uuid.UUID
     user_id: uuid.UUID | None  # None: the whole tenant
     reason: str
-    rows: dict[str, int]  # rows erased so far, by table
-    legal_hold_ids: list[uuid.UUID]  # that kept rows when the erasure finished
+    rows: dict[str, int]  # numbers of rows erased so far, by table; objects under "objects"
+    legal_hold_ids: list[uuid.UUID]  # holds that kept rows when the erasure finished
     requested_at: datetime
     finished_at: datetime | None  # None: not finished
 
@@ -54,8 +54,8 @@ class PersonView:
     email: str
     name: str
     role: str
-    since: datetime  # when the membership began
-    ended_at: datetime | None  # None: a present member
+    since: datetime  # the beginning of the membership
+    ended_at: datetime | None  # None: a current member
     erased_at: datetime | None  # None: not erased
     erasure_id: uuid.UUID | None  # the erasure in progress; None: none
 
@@ -69,8 +69,8 @@ def find_data_subject(*, actor: Actor, text: str) -> PersonView:
         try:
             row = rows.filter(user_id=uuid.UUID(text)).order_by("user_id").first()
         except ValueError:
-            address = text.strip().lower()
-            row = rows.filter(user__email=address).order_by("user_id").first()
+            email = text.strip().lower()
+            row = rows.filter(user__email=email).order_by("user_id").first()
         if row is None:
             raise NotFound("There is no current or former member with this address or ID.")
         user_id = UserId(str(row.user_id))

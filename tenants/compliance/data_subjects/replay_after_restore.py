@@ -1,8 +1,8 @@
 """Replay after a restore: requests the erasures that the restored backup does not contain.
 
-Run it before any process starts. If a tenant was shredded after the backup, its legal holds had
-been released before that, so they are released again. For an erased user this is unknown, so the
-holds stay.
+Run it before any process of Caret starts. A tenant can be shredded only when it has no legal hold.
+If the restored backup contains holds of a shredded tenant, they were therefore released after the
+backup, and are released again. A user can be erased under a hold, so all holds stay then.
 """
 
 from datetime import datetime
@@ -32,7 +32,7 @@ from tenants.security.authorization.actor import build_system_actor
 from tenants.security.authorization.directory import list_tenants
 
 _REASON: Final = "Requested after the restored backup was taken."
-# The states through which a tenant goes until it is closed, in order.
+# The states of a tenant on the way to CLOSED, in order.
 _STATES_UNTIL_CLOSED: Final = (
     TenantStatus.ACTIVE,
     TenantStatus.SUSPENDED,
@@ -43,7 +43,7 @@ logger = structlog.get_logger(__name__)
 
 
 def replay_erasures(*, now: datetime) -> int:
-    """Request missing erasures again, and return how many. The worker performs them.
+    """Request missing erasures again, and return their number. The worker performs them.
 
     A second run finds none. Raises WrongStore, and errors of the storage.
     """
@@ -82,6 +82,7 @@ def _request_again(tenant_id: TenantId, tombstone: ErasureTombstone, now: dateti
 
 
 def _request_shredding(tenant_id: TenantId, tombstone: ErasureTombstone, now: datetime) -> None:
+    """Close the tenant, release its holds, and request its erasure."""
     actor = build_system_actor(tenant_id)
     current = TenantStatus(Tenant.objects.values_list("status", flat=True).get(id=tenant_id))
     for status in _STATES_UNTIL_CLOSED[_STATES_UNTIL_CLOSED.index(current) + 1 :]:

@@ -1,6 +1,7 @@
-"""Purge of a shredded tenant's remaining data: settings, index, stored objects and Redis keys.
+"""Purge of a shredded tenant's remaining data.
 
-Each step can be repeated.
+The purge deletes settings, rollups, the retrieval index, stored objects and keys in Redis. Each
+step can be repeated.
 """
 
 from collections.abc import Callable
@@ -52,11 +53,11 @@ from tenants.security.authorization.actor import build_system_actor
 from tenants.usage.ingestion.redis_stream import delete_rejected_records
 
 BATCH: Final = 1_000  # rows in one transaction
-_SCAN: Final = 1_000
-_SHREDDED: Final = "The tenant was shredded."
-# Called in each deleting transaction with the numbers of deleted rows by table.
-Count = Callable[[dict[str, int]], None]
-# Ordered so that no row refers to a deleted one.
+_SCAN: Final = 1_000  # keys that Redis examines in one step of a scan
+_SHREDDED: Final = "The tenant was shredded."  # the reason of the default policy's version
+# Called in each transaction with the numbers of deleted or anonymized rows by table.
+AddCounts = Callable[[dict[str, int]], None]
+# In an order in which no row refers to a deleted one.
 _TABLES: Final[tuple[type[Model], ...]] = (
     RetrievalChunk,
     IdempotencyRecord,
@@ -77,30 +78,33 @@ _TABLES: Final[tuple[type[Model], ...]] = (
 )
 
 
-def purge_tenant(row: Erasure, *, now: datetime, count: Count) -> None:
+def purge_tenant(row: Erasure, *, now: datetime, add_counts: AddCounts) -> None:
     """Purge the tenant. Raises redis.RedisError, and errors of the object store."""
     tenant_id = TenantId(str(row.tenant_id))
     for model in _TABLES:
-        _purge_table(tenant_id, model, count)
+        _purge_table(tenant_id, model, add_counts)
     with tenant_scope(tenant_id):
-        # This locks the tenant. The snapshot becomes empty, too.
+        # This locks the tenant. After the commit, a snapshot without any data is published.
         mark_snapshot_stale(tenant_id=tenant_id)
-        count(_anonymize_rows(tenant_id, now))
+        add_counts(_anonymize_rows(tenant_id, now))
         request_erasure_of_all_content(tenant_id=tenant_id, now=now)
     VerifiedDomain.objects.filter(holder_id=UUID(tenant_id)).delete()
     PoolAssignment.objects.filter(holder_id=UUID(tenant_id)).delete()
-    _purge_store(tenant_id, count)
+    _purge_store(tenant_id, add_counts)
     _purge_redis(connect_to_redis(), tenant_id)
 
 
-def _purge_store(tenant_id: TenantId, count: Count) -> None:
-    """Delete the stored objects. If the worker is killed meanwhile, they are not counted."""
+def _purge_store(tenant_id: TenantId, add_counts: AddCounts) -> None:
+    """Delete the tenant's objects in the object store.
+
+    Objects that were deleted before the worker was killed are not counted.
+    """
     num_objects = object_store.delete_all_objects(tenant_id)
     with tenant_scope(tenant_id):
-        count({"objects": num_objects})
+        add_counts({"objects": num_objects})
 
 
-def _purge_table(tenant_id: TenantId, model: type[Model], count: Count) -> None:
+def _purge_table(tenant_id: TenantId, model: type[Model], add_counts: AddCounts) -> None:
     while True:
         with tenant_scope(tenant_id):
             rows: QuerySet[Any] = model._default_manager.filter(tenant_id=tenant_id)
@@ -108,21 +112,21 @@ def _purge_table(tenant_id: TenantId, model: type[Model], count: Count) -> None:
             if not batch:
                 return
             rows.filter(pk__in=batch).delete()
-            count({model._meta.db_table: len(batch)})
+            add_counts({model._meta.db_table: len(batch)})
 
 
 def _anonymize_rows(tenant_id: TenantId, now: datetime) -> dict[str, int]:
     keys = ApiKey.objects.filter(tenant_id=tenant_id).exclude(name="")
     invitations = Invitation.objects.filter(tenant_id=tenant_id)
     named_invitations = invitations.exclude(email__endswith=ANONYMOUS_DOMAIN)
-    mails = AlertDelivery.objects.filter(tenant_id=tenant_id)
+    deliveries = AlertDelivery.objects.filter(tenant_id=tenant_id)
     tokens = ScimToken.objects.filter(tenant_id=tenant_id)
     tokens.filter(revoked_at=None).update(revoked_at=now)
     return {
         ApiKey._meta.db_table: anonymization.anonymize_keys(keys, now),
         Invitation._meta.db_table: anonymization.anonymize_invitations(named_invitations, now),
         AlertDelivery._meta.db_table: anonymize_recipients(
-            mails.exclude(address__endswith=ANONYMOUS_DOMAIN)
+            deliveries.exclude(address__endswith=ANONYMOUS_DOMAIN)
         ),
         ScimToken._meta.db_table: tokens.exclude(name="").update(name=""),
         PolicyVersion._meta.db_table: _delete_policies(tenant_id, now),
@@ -130,7 +134,7 @@ def _anonymize_rows(tenant_id: TenantId, now: datetime) -> dict[str, int]:
 
 
 def _delete_policies(tenant_id: TenantId, now: datetime) -> int:
-    """Replace all policies by the default, and return how many were deleted.
+    """Replace all versions of the policy by the default, and return the number of deleted ones.
 
     Without a policy there would be no snapshot, and gateways would keep the last one.
     """
@@ -152,9 +156,9 @@ def _delete_policies(tenant_id: TenantId, now: datetime) -> int:
 def _purge_redis(connection: redis.Redis, tenant_id: TenantId) -> None:
     """Delete the tenant's keys in Redis; each contains the tenant's ID.
 
-    The snapshot has no key of its own and stays. It is already empty. A missing snapshot would tell
-    gateways that Redis has lost its data. Messages in streams are encrypted, and consumed or
-    rejected within minutes.
+    The snapshot has no Redis key of its own, and stays. It is already empty. A missing snapshot
+    would tell gateways that Redis has lost its data. Messages in streams are encrypted, and are
+    consumed or rejected within minutes.
     """
     for key in connection.scan_iter(match=f"*{tenant_id}*", count=_SCAN):
         connection.delete(key)

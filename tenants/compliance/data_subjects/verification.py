@@ -1,4 +1,4 @@
-"""Verifier of bundles that needs public keys only: no database or settings.
+"""Verifier of data subject bundles. It needs the public keys, but no database or settings.
 
 `manage.py verify_bundle FILE --public-key KEYS` runs it. It needs Caret's code, but no running
 service. KEYS is a file with the output of `manage.py show_signing_keys`. The manifest of a bundle:
@@ -19,7 +19,7 @@ from caret.foundation.crypto.canonical_json import canonicalize
 from caret.foundation.crypto.signing import BadSignature, PublicKeys, verify_document
 from tenants.base.signatures.verifier_cli import VerifierCli, open_file
 
-PURPOSE: Final = "data-subject-bundle/1"
+PURPOSE: Final = "data-subject-bundle/1"  # part of the signed data
 KIND: Final = "caret-data-subject-bundle"
 MANIFEST: Final = "manifest.json"
 _MAX_MANIFEST_BYTES: Final = 1 << 20

@@ -1,4 +1,4 @@
-"""Exports of a tenant's data. Each export has one definition, which is the same for all formats.
+"""Exports of a tenant's data. An export has the same definition in all formats.
 
 rows.py           columns, values, and the sources of rows
 export.py         the definition of an export

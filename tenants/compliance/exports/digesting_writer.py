@@ -1,4 +1,4 @@
-"""A writer that computes size and digest for an export's proof."""
+"""A writer that computes a file's size and digest, for a signed proof or manifest."""
 
 import hashlib
 import io
@@ -8,9 +8,9 @@ from typing import IO, Any
 
 @dataclass(slots=True)
 class WriteDigest:
-    """Rows, bytes and digest of a file, for its proof."""
+    """The number of rows, the size and the SHA-256 of a file that is being written."""
 
-    rows: int = 0
+    rows: int = 0  # counted by the caller
     num_bytes: int = 0
     _digest: "hashlib._Hash" = field(default_factory=hashlib.sha256)
 
@@ -19,13 +19,14 @@ class WriteDigest:
         return self._digest.hexdigest()
 
     def update(self, data: bytes) -> bytes:
+        """Count the bytes, add them to the digest, and return them."""
         self.num_bytes += len(data)
         self._digest.update(data)
         return data
 
 
 class DigestingWriter(io.RawIOBase):
-    """Passes data on and adds it to the digest. The underlying file stays open."""
+    """Writes data to `out`, and adds it to the digest. Closing this writer does not close `out`."""
 
     def __init__(self, out: IO[bytes], digest: WriteDigest) -> None:
         self._out = out

@@ -1,6 +1,7 @@
-"""Verifier of evidence packs that needs public keys only: no database or settings.
+"""Verifier of evidence packs. It needs the public keys, but no database or settings.
 
-It verifies the manifest, every file by the manifest, and every file that has a proof of its own.
+It verifies the manifest, each file by its size and digest in the manifest, and in addition the
+proofs of the exports, the certificates and the audit trail. The manifest:
 
     {"kind": "caret-evidence-pack", "format": 1, "export_id", "tenant", "tenant_id", "since",
      "until", "generated_at", "files": [{"name", "bytes", "sha256"}], "key_id", "signature"}
@@ -46,12 +47,12 @@ _UNREADABLE: Final = (
 def verify_pack(file: IO[bytes], keys: PublicKeys) -> Document:
     """Verify a pack and return its manifest.
 
-    Reads files in pieces, except documents. Raises BrokenExport, which names the file.
+    Reads large files in pieces. Raises BrokenExport; its message names the file.
     """
     try:
         with ZipFile(file) as archive:
             manifest = _read_manifest(archive, keys)
-            entries = {file["name"]: file for file in manifest["files"]}
+            entries = {entry["name"]: entry for entry in manifest["files"]}
             for entry in entries.values():
                 _verify_bytes(archive, entry)
             for name in entries:
@@ -73,7 +74,7 @@ def _read_manifest(archive: ZipFile, keys: PublicKeys) -> Document:
         raise BrokenExport(f"the manifest: {error}") from None
     if canonicalize(manifest) != text or manifest.get("format") != FORMAT:
         raise BrokenExport("the manifest was changed after it was signed")
-    expected = [file["name"] for file in manifest["files"]] + [MANIFEST]
+    expected = [entry["name"] for entry in manifest["files"]] + [MANIFEST]
     if sorted(archive.namelist()) != sorted(expected):
         raise BrokenExport("the files in the pack differ from the manifest")
     return manifest
@@ -93,6 +94,7 @@ def _verify_bytes(archive: ZipFile, entry: Mapping[str, Any]) -> None:
 def _verify_own_proof(
     archive: ZipFile, name: str, entries: Mapping[str, Mapping[str, Any]], keys: PublicKeys
 ) -> None:
+    """Verify a file that is signed itself: a proof, a certificate or the audit trail."""
     try:
         if name.endswith(PROOF_SUFFIX):
             entry = entries[name.removesuffix(PROOF_SUFFIX)]

@@ -11,8 +11,8 @@ from caret.foundation.ids import TenantId
 from tenants.base.permissions import Permission
 from tenants.compliance.exports.rows import ExportColumn, RowSource
 
-# Called before the first row is read. Returns the time until which all rows exist; None: the rows
-# are not complete for any period.
+# Called before the first row is read, with the tenant and `now`. Returns the time until which all
+# rows exist; None: the rows are not complete for any period.
 CompleteUntil = Callable[[TenantId, datetime], datetime | None]
 
 
@@ -25,8 +25,8 @@ def return_now(_tenant_id: TenantId, now: datetime) -> datetime:
 class Export:
     name: str
     version: int
-    title: str
-    permission: Permission
+    title: str  # English; the console translates it
+    permission: Permission  # to read the rows
     columns: tuple[ExportColumn, ...]
     source: RowSource
     complete_until: CompleteUntil = return_now

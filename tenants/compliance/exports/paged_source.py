@@ -1,6 +1,6 @@
-"""Rows from the queries that the API's lists use, so that list and export agree.
+"""Rows from the queries that lists in the API use, so that a list and its export agree.
 
-A position is the cursor of the next page.
+The position after a batch is the cursor of the next page.
 """
 
 import json
@@ -24,8 +24,8 @@ _MadeAt = Callable[[Any], datetime]
 class PagedRows:
     """Rows of a paged query, newest first."""
 
-    page: Callable[[RowQuery, int, str | None], Page[Any]]  # limit and cursor
-    row: Callable[[Any], Row]
+    page: Callable[[RowQuery, int, str | None], Page[Any]]  # reads a page, by limit and cursor
+    row: Callable[[Any], Row]  # makes an export's row from a row of a page
     # Returns the time of a row. Only rows with a time in the period are exported. None: all rows of
     # the query are exported.
     made_at: _MadeAt | None = None
@@ -53,7 +53,7 @@ class PagedRows:
 class UnpagedRows:
     """Rows of a query that returns only a few."""
 
-    rows: Callable[[RowQuery], Sequence[Row]]
+    rows: Callable[[RowQuery], Sequence[Row]]  # reads all rows
 
     def read(self, query: RowQuery, *, after: str | None) -> RowBatch:
         assert after is None, "there is only one batch"
@@ -64,7 +64,7 @@ class UnpagedRows:
 
 
 def make_row_reader(*names: str) -> Callable[[Any], Row]:
-    """Return a function that makes a row from a view's fields of these names."""
+    """Return a function that makes a row from the fields of a view that have these names."""
     read_attributes = attrgetter(*names)
     return lambda view: tuple(to_cell_value(value) for value in read_attributes(view))
 

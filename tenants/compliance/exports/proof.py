@@ -7,7 +7,7 @@
 
 It is canonical JSON (RFC 8785) and a line feed, signed by `caret.foundation.crypto.signing`. It
 contains the head of the audit chain before the first row was read ("before"), and the head after
-the last row was read ("after"). They show which state of the tenant the file represents.
+the last row was read ("after"). The heads show which state of the tenant the file represents.
 """
 
 import uuid
@@ -32,8 +32,8 @@ from tenants.security.audit.queries import ChainHead, find_head
 class ProofStart:
     """The state before the first row is read."""
 
-    complete_until: datetime | None  # None: nothing is complete yet
-    head: ChainHead
+    complete_until: datetime | None  # all rows before this time exist; None: no time is complete
+    head: ChainHead  # of the audit chain
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,15 +41,15 @@ class ProvenFile:
     """The file that a proof describes."""
 
     export_id: uuid.UUID | None  # None: written on the command line
-    definition: str
-    version: int
+    definition: str  # the name of an export, or of the evidence pack
+    version: int  # of the definition
     media: str  # csv, ndjson, parquet, xlsx, zip
     name: str  # of the file
     period: Period | None  # None: the state at the time of reading
 
 
 def start_proof(export: Export, query: RowQuery) -> ProofStart:
-    """Record the state before the first row is read. One or two queries."""
+    """Return the state before the first row is read. Up to two queries of Postgres or Redis."""
     until = export.complete_until(query.tenant_id, query.now)
     with tenant_scope(query.tenant_id):
         return ProofStart(until, find_head(tenant_id=query.tenant_id))

@@ -11,7 +11,7 @@ from tenants.security.audit.operations import record_read
 
 
 def require_period(period: Period) -> None:
-    """Check the period. Raises InvalidValue."""
+    """Check that the end is after the start. Raises InvalidValue."""
     validate_datetime("since", period.start)
     validate_datetime("until", period.end)
     if period.start >= period.end:
@@ -30,7 +30,7 @@ def read_rows(export: Export, query: RowQuery) -> Iterator[Sequence[Row]]:
 
 
 def record_export(export: Export, query: RowQuery) -> None:
-    """Record the export in a transaction of its own, before anything is read.
+    """Record the export in a separate transaction, before anything is read.
 
     The entry locks the tenant's audit chain until the commit, and an export may take minutes.
     """

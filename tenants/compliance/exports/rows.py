@@ -10,7 +10,7 @@ from uuid import UUID
 from caret.foundation.ids import TenantId
 from tenants.security.authorization.actor import Actor
 
-BATCH_ROWS: Final = 5_000
+BATCH_ROWS: Final = 5_000  # the usual size of a batch, except of the last one
 Value = str | int | float | bool | datetime | date | UUID | None
 Row = tuple[Value, ...]
 
@@ -45,13 +45,13 @@ class Period:
 class RowQuery:
     """The tenant and the period of the rows.
 
-    The caller checks the export's permission first. An actor who has it also passes all checks in
-    the source's own queries.
+    The caller checks the export's permission first. An actor who has this permission also passes
+    all checks in the source's own queries.
     """
 
     actor: Actor
     period: Period
-    now: datetime
+    now: datetime  # the beginning of the export
 
     @property
     def tenant_id(self) -> TenantId:
@@ -72,7 +72,7 @@ class RowSource(Protocol):
     """
 
     def read(self, query: RowQuery, *, after: str | None) -> RowBatch:
-        """Read a batch in transactions of its own. No tenant scope may be open.
+        """Read a batch, in one or several transactions. No tenant scope may be open.
 
         `after` is the position of an earlier batch; None: the beginning.
         """

@@ -1,9 +1,9 @@
-"""Rows of one SQL query, read in batches in the order of a key. It suits millions of rows.
+"""Rows of one SQL query, read in batches in the order of a sort key. It suits millions of rows.
 
     SELECT columns FROM ... WHERE ... AND (key) > (position) ORDER BY key LIMIT n
 
-An index covers the key, so a batch begins where the previous one ended without reading its rows
-again. No transaction is open in between, and an interrupted export continues from its last
+An index covers the sort key, so a batch begins where the previous one ended, without reading its
+rows again. No transaction is open between batches. An interrupted export continues from its last
 position.
 """
 
@@ -26,7 +26,7 @@ class SqlRows:
 
     columns: tuple[str, ...]  # SQL expressions
     source: str  # FROM and WHERE, with the parameters %(tenant)s, %(start)s and %(end)s
-    key: tuple[str, ...]  # SQL expressions, never null; unique within the tenant
+    key: tuple[str, ...]  # the sort key: SQL expressions, never null; unique within the tenant
 
     def read(self, query: RowQuery, *, after: str | None) -> RowBatch:
         parameters: dict[str, Any] = {
@@ -67,6 +67,6 @@ class SqlRows:
 
 
 def _decode_cursor(after: str | None) -> dict[str, str]:
-    """Return the key's values as text. Postgres converts them to the types that it compares."""
+    """Return the position's values as text. Postgres converts them to the types of the sort key."""
     values = [] if after is None else json.loads(after)
     return {f"position{number}": value for number, value in enumerate(values)}

@@ -1,4 +1,4 @@
-"""Verifier of exports that needs public keys only: no database, settings or network.
+"""Verifier of exports. It needs the public keys, but no database, settings or network.
 
 A proof is a line of canonical JSON, so that any changed byte is noticed. The proof contains the
 digest of all bytes of the file. Nothing in the proof or the file is trusted before the signature is
@@ -24,7 +24,7 @@ Document = dict[str, Any]
 
 
 class BrokenExport(Exception):
-    """The proof or the data is broken. The message says what is wrong."""
+    """The proof or the data is broken. The message gives the reason."""
 
 
 def verify_export(data: IO[bytes], proof: bytes, keys: PublicKeys) -> Document:

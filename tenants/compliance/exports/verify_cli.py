@@ -1,4 +1,4 @@
-"""`manage.py verify_export FILE --public-key KEYS`.
+"""The command `manage.py verify_export FILE --public-key KEYS`.
 
 It needs Caret's code, but no running service. KEYS is a file with the output of
 `manage.py show_signing_keys`.
@@ -13,7 +13,7 @@ from tenants.base.signatures.verifier_cli import VerifierCli, open_file
 from tenants.compliance.exports.evidence_pack_verification import verify_pack
 from tenants.compliance.exports.verification import PROOF_SUFFIX, BrokenExport, verify_export
 
-PACK: Final = "evidence_pack"
+PACK: Final = "evidence_pack"  # as in definitions.definitions, which needs Django's settings
 _NO_PROOF: Final = "There is no proof beside the ZIP, so only its content was verified.\n"
 
 
@@ -24,7 +24,7 @@ def main(argv: list[str]) -> int:
 def _verify(options: argparse.Namespace, keys: PublicKeys) -> str:
     """Verify the file and return the report.
 
-    An evidence pack contains its proofs, so it needs no proof beside it. Raises
+    A ZIP without a proof beside it is verified as an evidence pack, by the signatures in it. Raises
     BrokenExport, UnreadableInput.
     """
     proof_path = _find_proof_path(options)

@@ -9,42 +9,49 @@ from uuid import UUID
 
 from caret.contracts.policy import Mode
 from caret.contracts.usage import SPANS_S, FinishReason, OutcomeEvent
-from tenants.demo.traffic.request_generator import VARIANTS, DemoDeveloper
+from tenants.demo.traffic.request_generator import CHARS_PER_LINE, VARIANTS, DemoDeveloper
 from tenants.demo.traffic.traffic_pattern import TrafficLevel
 from tenants.models import Outcome, TypingReport, UsageRecord
 
 _SHOWN_SHARE: Final = 0.86  # of the suggestions; the others arrive too late
 _PARTLY_ACCEPTED_SHARE: Final = 0.12  # of the accepted suggestions
+_PARTLY_ACCEPTED_TEXT: Final = 0.4  # the accepted share of such a suggestion's characters
 _CHECKED_SHARE: Final = 0.3  # of the accepted suggestions; each is checked several times
-_EVENTS: Final = OutcomeEvent
+_MEDIAN_VISIBLE_MS: Final = 900
 
 
 def generate_outcomes(
     row: UsageRecord, developer: DemoDeveloper, level: TrafficLevel, random: Random
 ) -> Iterator[Outcome]:
+    """Yield the outcomes of a request, oldest first; none if no suggestion was shown."""
     if not _is_suggestion(row) or random.random() > _SHOWN_SHARE:
         return
-    visible_ms = int(900 * exp(random.gauss(0, 0.8)))
+    num_chars = row.num_chars or 0
+    visible_ms = int(_MEDIAN_VISIBLE_MS * exp(random.gauss(0, 0.8)))
     shown_at = row.occurred_at + timedelta(milliseconds=row.total_ms)
-    yield _make_outcome(row, _EVENTS.SHOWN, shown_at, random, chars=row.num_chars or 0, after_ms=0)
+    yield _make_outcome(row, OutcomeEvent.SHOWN, shown_at, random, chars=num_chars, after_ms=0)
     ended_at = shown_at + timedelta(milliseconds=visible_ms)
     if random.random() > _compute_acceptance_chance(row, developer, level):
-        event, chars = _EVENTS.REJECTED, row.num_chars or 0
+        event, chars = OutcomeEvent.REJECTED, num_chars
     elif random.random() < _PARTLY_ACCEPTED_SHARE:
-        event, chars = _EVENTS.PARTIALLY_ACCEPTED, max(1, int((row.num_chars or 0) * 0.4))
+        event = OutcomeEvent.PARTIALLY_ACCEPTED
+        chars = max(1, int(num_chars * _PARTLY_ACCEPTED_TEXT))
     else:
-        event, chars = _EVENTS.ACCEPTED, row.num_chars or 0
+        event, chars = OutcomeEvent.ACCEPTED, num_chars
     yield _make_outcome(row, event, ended_at, random, chars=chars, after_ms=visible_ms)
-    if event is not _EVENTS.REJECTED and random.random() < _CHECKED_SHARE:
+    if event is not OutcomeEvent.REJECTED and random.random() < _CHECKED_SHARE:
         yield from _make_persistence_checks(row, ended_at, chars, random)
 
 
 def generate_typing_reports(
     developer: DemoDeveloper, rows: list[UsageRecord], level: TrafficLevel, random: Random
 ) -> Iterator[TypingReport]:
-    """Yield a typing report for each hour and language with requests."""
-    last = {(row.occurred_at.hour, row.language): row for row in rows}
-    for row in last.values():
+    """Yield a typing report for each hour and language with requests. `rows` are of one day.
+
+    The number of typed characters falls during the period, because acceptance grows.
+    """
+    last_requests = {(row.occurred_at.hour, row.language): row for row in rows}
+    for row in last_requests.values():
         yield TypingReport(
             tenant_id=row.tenant_id,
             occurred_at=row.occurred_at,
@@ -66,7 +73,8 @@ def _compute_acceptance_chance(
 ) -> float:
     """Return the chance of acceptance.
 
-    It is higher for fast and for short suggestions, and it grows during the period.
+    It is higher for fast and for short suggestions, and for the first variant of the experiment. It
+    grows during the period.
     """
     chance = developer.acceptance_share * (0.85 + 0.3 * level.share)
     if row.variant == VARIANTS[0]:
@@ -79,19 +87,19 @@ def _compute_acceptance_chance(
 def _make_persistence_checks(
     row: UsageRecord, accepted_at: datetime, chars: int, random: Random
 ) -> Iterator[Outcome]:
-    """Yield checks of the accepted text. The share of it that was edited grows with each check."""
-    share = random.betavariate(0.35, 2.6)
+    """Yield checks of the accepted text. Its edited share grows or stays with each check."""
+    edited_share = random.betavariate(0.35, 2.6)
     for span_s in SPANS_S:
-        share = min(1.0, share + random.betavariate(0.3, 9.0))
+        edited_share = min(1.0, edited_share + random.betavariate(0.3, 9.0))
         outcome = _make_outcome(
             row,
-            _EVENTS.PERSISTED,
+            OutcomeEvent.PERSISTED,
             accepted_at + timedelta(seconds=span_s),
             random,
-            chars=max(0, int(chars * (1 - share))),
+            chars=max(0, int(chars * (1 - edited_share))),
             after_ms=span_s * 1_000,
         )
-        outcome.span_s, outcome.edited_ratio = span_s, round(share, 3)
+        outcome.span_s, outcome.edited_ratio = span_s, round(edited_share, 3)
         yield outcome
 
 
@@ -113,5 +121,5 @@ def _make_outcome(
         event=event.value,
         chars=chars,
         after_ms=after_ms,
-        lines=1 + chars // 42 if (row.num_lines or 1) > 1 else 1,
+        lines=1 + chars // CHARS_PER_LINE if (row.num_lines or 1) > 1 else 1,
     )

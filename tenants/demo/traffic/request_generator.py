@@ -1,6 +1,6 @@
 """Generated requests, as gateways would report them. Pure: rows are created but not stored.
 
-The figures have the order of magnitude of real engines; they are not measured.
+Times and tokens have the order of magnitude of real engines, but they are not measured.
 """
 
 from dataclasses import dataclass
@@ -17,6 +17,7 @@ from caret.foundation.ids import TenantId
 from tenants.demo.traffic.traffic_pattern import TrafficLevel
 from tenants.models import UsageRecord
 
+# EXPERIMENT/VARIANT. Suggestions of the first variant are accepted more often.
 VARIANTS: Final = ("suffix-window/wide", "suffix-window/narrow")
 _MODELS: Final = {Tier.FAST: "coder-1.5b", Tier.QUALITY: "coder-14b"}
 _REPLICAS: Final = {
@@ -24,7 +25,8 @@ _REPLICAS: Final = {
     Tier.QUALITY: ("quality-0:8000", "quality-1:8000"),
 }
 _FILTER_MS: Final = 3.0  # from the engine's first token to the first text
-_TRUNCATION_REASONS: Final = (
+# The generator chooses from the following tuples at random, so a repeated reason is more frequent.
+_TRUNCATION_REASONS: Final = (  # "": not truncated
     "",
     "",
     "",
@@ -43,23 +45,24 @@ _ERRORS: Final = (
     "internal_error",
 )
 _CHARS_PER_TOKEN: Final = 3.4
+CHARS_PER_LINE: Final = 42
 
 
 @dataclass(frozen=True, slots=True)
 class RequestProfile:
-    """A kind of request; times and tokens are medians."""
+    """A kind of request. Token counts and the time to the first token are medians."""
 
     mode: Mode
     tier: Tier
     weight: int  # relative frequency
-    protocol: str
+    protocol: str  # as in UsageRecord
     prompt_tokens: int
     generated_tokens: int
-    first_token_ms: float
-    token_ms: float
+    first_token_ms: float  # of the engine
+    token_ms: float  # for each generated token
 
 
-KINDS: Final = (
+_PROFILES: Final = (
     RequestProfile(Mode.INLINE, Tier.FAST, 74, "stream", 1_750, 13, 46, 4.5),
     RequestProfile(Mode.FIM, Tier.FAST, 7, "infill", 1_400, 22, 52, 4.5),
     RequestProfile(Mode.INLINE, Tier.FAST, 4, "openai", 1_500, 18, 58, 4.5),
@@ -67,7 +70,7 @@ KINDS: Final = (
     RequestProfile(Mode.DOCSTRING, Tier.QUALITY, 3, "stream", 1_900, 48, 150, 11),
     RequestProfile(Mode.CHAT, Tier.QUALITY, 4, "chat", 3_100, 210, 480, 12),
 )
-_KIND_WEIGHTS: Final = tuple(kind.weight for kind in KINDS)
+_PROFILE_WEIGHTS: Final = tuple(profile.weight for profile in _PROFILES)
 _ENDINGS: Final = (
     FinishReason.STOP,
     FinishReason.LENGTH,
@@ -77,9 +80,10 @@ _ENDINGS: Final = (
     FinishReason.SHED,
     FinishReason.ERROR,
 )
-# The relative frequency of each ending, on usual days and under overload.
+# The relative frequency of each of _ENDINGS, usually and while engines are overloaded.
 _USUAL_WEIGHTS: Final = (61.0, 6.0, 17.0, 11.0, 3.0, 0.3, 0.8)
 _OVERLOADED_WEIGHTS: Final = (24.0, 3.0, 21.0, 14.0, 2.0, 32.0, 4.0)
+# No replica served these requests.
 _UNSERVED: Final = frozenset({FinishReason.SHED, FinishReason.ERROR, FinishReason.BUDGET_EXCEEDED})
 
 
@@ -90,17 +94,17 @@ class DemoDeveloper:
     tenant_id: TenantId
     user_id: UUID | None  # None: a service
     key_id: UUID
-    editor: str
+    editor: str  # "": a service
     languages: tuple[str, ...]  # the first is the most frequent
-    pace: float  # requests on a working day
-    acceptance_share: float  # share of suggestions that are accepted
+    pace: float  # mean number of requests on a working day
+    acceptance_share: float  # usual share of shown suggestions that are accepted, 0 to 1
     is_cut_off: bool = False  # the hard budget is used up
 
 
 def generate_request(
     developer: DemoDeveloper, at: datetime, level: TrafficLevel, random: Random
 ) -> UsageRecord:
-    (kind,) = random.choices(KINDS, _KIND_WEIGHTS)
+    (kind,) = random.choices(_PROFILES, _PROFILE_WEIGHTS)
     finish_reason = _choose_finish_reason(developer, level, random)
     row = _make_request(developer, kind, at, random)
     row.finish_reason = finish_reason
@@ -160,7 +164,7 @@ def _make_request(
 def _fill_timings(
     row: UsageRecord, kind: RequestProfile, level: TrafficLevel, random: Random
 ) -> None:
-    """Add the timings and tokens of the stages that the request reached."""
+    """Add the values of the stages that the request reached: replica, timings, tokens and text."""
     row.pool = kind.tier.value
     row.replica = random.choice(_REPLICAS[kind.tier])
     row.model = _MODELS[kind.tier]
@@ -171,24 +175,27 @@ def _fill_timings(
     row.assemble_ms = round(1.0 + row.prompt_tokens / 900 * random.uniform(0.7, 1.3), 2)
     row.routed_ms = round(row.assemble_ms + random.uniform(0.1, 0.5), 2)
     row.total_ms = row.routed_ms
-    if _was_left_early(row, random):
+    if _end_if_client_left(row, random):
         return
-    share = min(0.995, max(0.0, random.gauss(level.hit_rate, 0.12)))
-    _fill_generation(row, kind, random, slowness=level.slowness * (1.5 - 0.6 * share))
+    cached_share = min(0.995, max(0.0, random.gauss(level.hit_rate, 0.12)))
+    _fill_generation(row, kind, random, slowness=level.slowness * (1.5 - 0.6 * cached_share))
     if row.finish_reason in (FinishReason.STOP, FinishReason.LENGTH, FinishReason.FILTERED):
-        row.cached_tokens = int(row.prompt_tokens * share)
+        row.cached_tokens = int(row.prompt_tokens * cached_share)
         _fill_ending(row, kind, random)
 
 
-def _was_left_early(row: UsageRecord, random: Random) -> bool:
-    """Return whether the client left before the first token. If so, add the wait to the row."""
-    is_left = (
+def _end_if_client_left(row: UsageRecord, random: Random) -> bool:
+    """Decide whether the client left before the first token, and return this decision.
+
+    If it left, add the time that it waited to the row.
+    """
+    has_left = (
         row.finish_reason in (FinishReason.SUPERSEDED, FinishReason.CANCELLED)
         and random.random() < 0.6
     )
-    if is_left:
+    if has_left:
         row.total_ms = round(row.total_ms + random.uniform(5, 40), 2)
-    return is_left
+    return has_left
 
 
 def _fill_generation(
@@ -209,16 +216,16 @@ def _fill_ending(row: UsageRecord, kind: RequestProfile, random: Random) -> None
         random.choice(_TRUNCATION_REASONS) if row.finish_reason == FinishReason.STOP else ""
     )
     row.num_chars = max(2, int(row.generated_tokens * random.gauss(_CHARS_PER_TOKEN, 0.4)))
-    row.num_lines = 1 + row.num_chars // 42 if kind.mode is not Mode.INLINE else 1
+    row.num_lines = 1 + row.num_chars // CHARS_PER_LINE if kind.mode is not Mode.INLINE else 1
 
 
 def _draw_log_normal(median: float, deviation: float, random: Random) -> int:
-    """Return a log-normal value as an integer. `deviation` is that of its logarithm."""
+    """Return a log-normal value as an integer. `deviation` is the deviation of its logarithm."""
     return int(median * exp(random.gauss(0, deviation)))
 
 
 def _generate_request_id(at: datetime, random: Random) -> UUID:
-    """Return an ID like those of caret.foundation.ids, from the repeatable random numbers."""
+    """Return an ID in the format of caret.foundation.ids, repeatable with the same `random`."""
     bits = random.getrandbits(74)
     value = (to_unix_ms(at) & 0xFFFFFFFFFFFF) << 80 | 0x7 << 76 | (bits >> 62) << 64
     return UUID(int=value | 0b10 << 62 | bits & 0x3FFFFFFFFFFFFFFF)

@@ -6,40 +6,40 @@ from datetime import datetime, timedelta
 from random import Random
 from typing import Final
 
-_SATURDAY: Final = 5
-# Relative number of requests in each hour of a working day, with a lunch break.
-_HOURS: Final = (6, 10, 12, 11, 5, 8, 12, 11, 9, 5, 2, 1)
-_WEEKEND_FACTOR: Final = 0.06  # as a share of a working day's requests
+_SATURDAY: Final = 5  # as datetime.weekday numbers it
+# Relative number of requests in each hour of a working day, with a lunch break in the fifth hour.
+_HOUR_WEIGHTS: Final = (6, 10, 12, 11, 5, 8, 12, 11, 9, 5, 2, 1)
+_WEEKEND_FACTOR: Final = 0.06  # requests on a Saturday or Sunday, per request on a working day
 _OVERLOADED_DAY: Final = 0.72  # as a share of the period
-_OVERLOADED_HOURS: Final = (2, 5)  # from and until, in hours after the working day begins
+_OVERLOADED_HOURS: Final = (2, 5)  # beginning and end, in hours after the working day begins
 
 
 @dataclass(frozen=True, slots=True)
 class TrafficLevel:
-    """Properties of all requests in an hour."""
+    """Properties of the requests at a time of the period."""
 
     share: float  # the share of the period that is over, 0 to 1
     is_overloaded: bool  # engines are overloaded
 
     @property
     def slowness(self) -> float:
-        """The factor of all latencies. It falls over time, as if engines moved closer to users."""
+        """The factor of the engines' latencies. It is high under overload, and falls over time."""
         return (7.0 if self.is_overloaded else 1.0) * (1.25 - 0.35 * self.share)
 
     @property
     def hit_rate(self) -> float:
-        """The share of prompt tokens in the prefix cache. It grows during the period."""
+        """The share of prompt tokens in the prefix cache. It is low under overload, and grows."""
         return 0.25 if self.is_overloaded else 0.58 + 0.36 * min(1.0, self.share * 1.4)
 
 
 @dataclass(frozen=True, slots=True)
 class TrafficCalendar:
-    begins_at: datetime  # midnight UTC
-    now: datetime
+    begins_at: datetime  # beginning of the period, at midnight UTC
+    now: datetime  # end of the period
     opens_at: int  # the UTC hour at which the working day begins
 
     def list_days(self) -> Iterator[datetime]:
-        """Yield each day's midnight, including today's."""
+        """Yield the midnight (UTC) at which each day of the period begins, including today."""
         day = self.begins_at
         while day <= self.now:
             yield day
@@ -62,10 +62,13 @@ class TrafficCalendar:
         return day - timedelta(days=max(0, day.weekday() - _SATURDAY + 1))
 
     def draw_moments(self, day: datetime, pace: float, random: Random) -> list[datetime]:
-        """Return the times of a user's requests on a day. `pace` is the number on a working day."""
+        """Return the sorted times of a user's requests on a day, without times after `now`.
+
+        `pace` is the mean number of requests on a working day.
+        """
         is_weekend = day.weekday() >= _SATURDAY
         num = _draw_count(pace * (_WEEKEND_FACTOR if is_weekend else 1.0), random)
-        hours = random.choices(range(len(_HOURS)), weights=_HOURS, k=num)
+        hours = random.choices(range(len(_HOUR_WEIGHTS)), weights=_HOUR_WEIGHTS, k=num)
         moments = (
             day + timedelta(hours=self.opens_at + hour, seconds=round(random.uniform(0, 3_599), 3))
             for hour in hours
@@ -74,4 +77,5 @@ class TrafficCalendar:
 
 
 def _draw_count(mean: float, random: Random) -> int:
+    """Return a normally distributed number, at least 0. Its deviation is 30% of the mean."""
     return max(0, round(random.gauss(mean, mean * 0.3)))

@@ -1,4 +1,7 @@
-"""Accounts of operators, created on the command line with a second factor from the start."""
+"""Accounts of operators.
+
+They are created on the command line. Each has a password and a second factor from the start.
+"""
 
 import re
 import secrets
@@ -21,6 +24,7 @@ from tenants.models import Operator
 _HANDLE: Final = re.compile(r"[a-z][a-z0-9]{1,19}")
 _PASSWORD_BYTES: Final = 18
 _MAX_PASSWORD_CHARS: Final = 256
+_MAX_NAME_CHARS: Final = 120
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +44,7 @@ class OperatorView:
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """A new operator's password and second factor, shown once."""
+    """The password and second factor of a new or reset operator, shown once."""
 
     password: str = field(repr=False)
     totp_uri: str = field(repr=False)  # otpauth://..., for an authenticator app
@@ -56,7 +60,7 @@ def create_operator(*, handle: str, name: str, role: OperatorRole, now: datetime
             "handle", "Enter 2 to 20 lower-case letters and digits, starting with a letter."
         )
     validate_text("name", name)
-    row = Operator(handle=handle, name=name.strip()[:120], role=role, created_at=now)
+    row = Operator(handle=handle, name=name.strip()[:_MAX_NAME_CHARS], role=role, created_at=now)
     credentials = _renew_credentials(row)
     try:
         with transaction.atomic():
@@ -126,7 +130,7 @@ def verify_operator_code(*, operator_id: uuid.UUID, code: str, now: datetime) ->
 def find_operator(*, operator_id: str, fingerprint: str) -> OperatorView | None:
     """Return a session's operator. One query.
 
-    None: the operator was disabled or reset after the session began.
+    None: the operator was disabled or reset after the session began, or the ID is malformed.
     """
     try:
         row = _find_enabled(id=uuid.UUID(operator_id))
@@ -137,12 +141,16 @@ def find_operator(*, operator_id: str, fingerprint: str) -> OperatorView | None:
 
 
 def find_operator_password_version(*, handle: str) -> str:
-    """Return a digest that changes with the password; "" for an unknown or disabled operator."""
+    """Return the fingerprint of the operator's password.
+
+    Return "" for an unknown or disabled operator.
+    """
     row = _find_enabled(handle=handle) if is_storable(handle) else None
     return "" if row is None else _to_view(row).fingerprint
 
 
 def _use_code(row: Operator, code: str, now: datetime) -> bool:
+    """Return whether the code is right, and record its time step so that it is accepted once."""
     secret = totp.unseal_secret(bytes(row.sealed_factor), row.id)
     step = totp.match_time_step(secret, code, now=now, after=row.last_totp_step)
     if step is None:
@@ -164,6 +172,7 @@ def _lock_operator(handle: str) -> Operator:
 
 
 def _renew_credentials(row: Operator) -> Credentials:
+    """Set a new password and second factor in the row, without saving it, and return both."""
     password, secret = secrets.token_urlsafe(_PASSWORD_BYTES), totp.generate_secret()
     row.password = make_password(password)
     row.sealed_factor = totp.seal_secret(secret, row.id)

@@ -23,9 +23,9 @@ from tenants.security.authorization.actor import Actor, OperatorIdentity
 
 MAX_LIFETIME_DAYS: Final = 366
 MAX_NAME_CHARS: Final = 120
-_PEPPER_VERSION: Final = 1
-_NO_DIGEST: Final = bytes(32)
-_PREFIX: Final = f"cpk_{OPERATOR_KIND}_"
+_PEPPER_VERSION: Final = 1  # of the secret in the digests of new keys (compute_key_digest)
+_NO_DIGEST: Final = bytes(32)  # compared for unknown keys; matches no key
+_PREFIX: Final = f"cpk_{OPERATOR_KIND}_"  # of the texts of operator keys
 logger = structlog.get_logger(__name__)
 
 
@@ -53,13 +53,13 @@ class OperatorKeyView:
 @dataclass(frozen=True, slots=True)
 class CreatedOperatorKey:
     key: OperatorKeyView
-    text: str = field(repr=False)  # shown once
+    text: str = field(repr=False)  # the secret key, shown once
 
 
 def create_operator_key(
     *, name: str, scopes: Iterable[OperatorScope], days: int, now: datetime
 ) -> CreatedOperatorKey:
-    """Create a key that expires after `days`. Raises InvalidValue."""
+    """Create a key that expires after `days` days. Raises InvalidValue."""
     validate_text("name", name)
     if not 1 <= len(name.strip()) <= MAX_NAME_CHARS:
         raise InvalidValue("name", "Enter 1 to {most} characters.", most=MAX_NAME_CHARS)
@@ -93,7 +93,7 @@ def revoke_operator_key(*, lookup_id: str, now: datetime) -> None:
 
 
 def list_operator_keys() -> list[OperatorKeyView]:
-    """Return all keys, newest first."""
+    """Return all keys, expired and revoked ones included, newest first."""
     return [_to_view(row) for row in OperatorKey.objects.order_by("-created_at", "id")]
 
 
@@ -107,7 +107,8 @@ def authenticate_operator_key(*, text: str, now: datetime) -> OperatorKeyView:
     row = OperatorKey.objects.filter(lookup_id=key.lookup_id).order_by("id").first()
     digest = _NO_DIGEST if row is None else bytes(row.digest)
     pepper_version = _PEPPER_VERSION if row is None else row.pepper_version
-    # Compared even if the lookup ID is unknown: the time does not reveal which ones exist.
+    # A digest is compared even if the lookup ID is unknown. Otherwise the response time would
+    # reveal which lookup IDs exist.
     if not has_digest(key, digest=digest, pepper_version=pepper_version) or row is None:
         raise _make_invalid_key_error()
     if row.revoked_at is not None:
@@ -120,7 +121,10 @@ def authenticate_operator_key(*, text: str, now: datetime) -> OperatorKeyView:
 def build_operator_key_actor(
     key: OperatorKeyView, *, tenant_id: TenantId, address: str, request_id: str
 ) -> Actor:
-    """Return the key's actor: an operator that can do what the key's scopes allow."""
+    """Return the key as an operator that may write if the key has the scope for it.
+
+    `address` is the caller's IP address.
+    """
     can_change = OperatorScope.WRITE_TENANTS in key.scopes
     return Actor(
         tenant_id=tenant_id,

@@ -1,6 +1,6 @@
 """Operations of operators on a tenant: name, status, owners, plan, region, limits, trial.
 
-Each needs a reason and is recorded in the tenant's audit log.
+Each operation needs a reason and is recorded in the tenant's audit log.
 """
 
 from dataclasses import dataclass
@@ -26,18 +26,18 @@ from tenants.models import Tenant
 from tenants.policy.snapshot_version import mark_snapshot_stale
 from tenants.security.authorization.actor import Actor, OperatorIdentity
 
-MAX_CEILING: Final = 1_000_000
+MAX_CEILING: Final = 1_000_000  # the highest platform limit
 
 
 @dataclass(frozen=True, slots=True)
 class TenantChange:
-    """The new values of a tenant's settings. None and equal values change nothing."""
+    """The new values of a tenant's settings. None, or the current value, changes nothing."""
 
     name: str | None = None
     status: TenantStatus | None = None
     grace_days: int | None = None  # for the status CLOSING; None: the installation's setting
-    sets_trial: bool = False  # True: `trial_ends_on` is the new value, None included
-    trial_ends_on: date | None = None
+    sets_trial: bool = False  # True: `trial_ends_on` is the new value, even if it is None
+    trial_ends_on: date | None = None  # last day with completions; None: no trial
 
 
 def change_status(
@@ -48,7 +48,10 @@ def change_status(
     now: datetime,
     grace_days: int | None = None,
 ) -> None:
-    """Suspend, resume or close a tenant. Raises Forbidden, InvalidValue, NotFound, Conflict."""
+    """Suspend, resume or close a tenant. `grace_days` is explained in TenantChange.
+
+    Raises Forbidden, InvalidValue, NotFound, Conflict.
+    """
     actor.require_operator()
     reason = require_tenant_reason(reason)
     if status is TenantStatus.CLOSING:
@@ -60,19 +63,22 @@ def change_status(
 
 
 def change_trial(*, actor: Actor, ends_on: date | None, reason: str, now: datetime) -> None:
-    """Change the last day of the trial; None: no trial. Raises Forbidden, InvalidValue."""
+    """Change the last day of the trial. None: the tenant has no trial any more.
+
+    Raises Forbidden, InvalidValue.
+    """
     actor.require_operator()
     set_trial_end(actor=actor, ends_on=ends_on, reason=require_tenant_reason(reason), now=now)
 
 
 def change_name(*, actor: Actor, name: str, reason: str, now: datetime) -> None:
-    """Change the name that people see. Raises Forbidden, InvalidValue."""
+    """Change the tenant's displayed name. Raises Forbidden, InvalidValue."""
     actor.require_operator()
     rename_tenant(actor=actor, name=name, reason=require_tenant_reason(reason), now=now)
 
 
 def appoint_owner(*, actor: Actor, email: str, reason: str, now: datetime) -> None:
-    """Make a member an owner. All owners get an e-mail.
+    """Make the member with this e-mail address an owner. All owners get an e-mail.
 
     Raises Forbidden, InvalidValue, NotFound, Conflict.
     """
@@ -106,7 +112,10 @@ def update_tenant(*, actor: Actor, change: TenantChange, reason: str, now: datet
 
 
 def change_plan(*, actor: Actor, plan: str, starts_on: date, reason: str, now: datetime) -> None:
-    """Change a tenant's plan. Raises Forbidden, InvalidValue, NotFound, Conflict."""
+    """Change a tenant's plan. `plan` is the slug of the new plan.
+
+    Raises Forbidden, InvalidValue, NotFound, Conflict.
+    """
     actor.require_operator()
     subscribe_tenant(
         actor=actor, plan=plan, starts_on=starts_on, reason=require_tenant_reason(reason), now=now
@@ -161,7 +170,10 @@ def require_tenant_reason(text: str) -> str:
 def build_operator_actor(
     operator: OperatorView, *, tenant_id: TenantId, address: str, request_id: str
 ) -> Actor:
-    """Return the operator's actor. It may do only what is allowed to operators."""
+    """Return the operator as an actor, who may do only what operators may do in a tenant.
+
+    `address` is the operator's IP address.
+    """
     return Actor(
         tenant_id=tenant_id,
         user_id=None,

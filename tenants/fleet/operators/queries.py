@@ -1,7 +1,8 @@
-"""Queries of tenants for operators: the directory, and with a reason the details of a tenant.
+"""Queries of tenants for operators: the directory, and the details of a tenant.
 
-Apart from the tenant's name, they show nothing that its users have written: no names of keys or
-users, no prompts, no policies. A new field must be one that operators may see for every tenant.
+An operator must give a reason to read the details. The queries return nothing that the tenant's
+users have written, except the tenant's name: no names of keys or users, no prompts, no policies. A
+new field must be one that operators may see for every tenant.
 """
 
 import uuid
@@ -52,6 +53,8 @@ class TenantDirectoryRow:
 
 @dataclass(frozen=True, slots=True)
 class KeyRow:
+    """An API key of a tenant."""
+
     lookup_id: LookupId
     kind: KeyKind
     created_at: datetime
@@ -62,6 +65,8 @@ class KeyRow:
 
 @dataclass(frozen=True, slots=True)
 class VersionRow:
+    """A version of a tenant's policy."""
+
     version: int
     created_at: datetime
 
@@ -72,7 +77,7 @@ class TenantDetails:
     platform_limits: PlatformLimits
     plans: list[tuple[date, str]]  # first day and plan, newest first
     members: dict[Role, int]  # number of members by role
-    num_keys: int
+    num_keys: int  # all keys, expired and revoked ones included
     keys: list[KeyRow]  # newest first, at most MAX_KEYS
     policy_versions: list[VersionRow]  # newest first, at most MAX_VERSIONS
     closure: TenantClosure
@@ -85,8 +90,8 @@ def list_directory(*, search: str, limit: int, cursor: str | None) -> Page[Tenan
     """
     tenants = Tenant.objects.all()
     if search:
-        is_possible = is_storable(search)
-        tenants = tenants.filter(slug__startswith=search) if is_possible else tenants.none()
+        can_match = is_storable(search)
+        tenants = tenants.filter(slug__startswith=search) if can_match else tenants.none()
     rows = fetch_page_rows(tenants, limit=limit, after=decode_cursor(cursor))
     page = build_page(
         rows, limit=limit, get_position=lambda row: PagePosition(row.created_at, row.id)
@@ -100,7 +105,7 @@ def list_all_tenants() -> list[TenantDirectoryRow]:
 
 
 def find_by_slug(slug: str) -> TenantDirectoryRow:
-    """Return one tenant's entry. Raises NotFound."""
+    """Return the directory entry of the tenant with this slug. Raises NotFound."""
     row = Tenant.objects.filter(slug=slug).order_by("id").first() if is_slug(slug) else None
     if row is None:
         raise NotFound("The tenant {slug} does not exist.", slug=ascii(slug)[1:-1])
@@ -108,7 +113,7 @@ def find_by_slug(slug: str) -> TenantDirectoryRow:
 
 
 def find_in_directory(tenant_id: str) -> TenantDirectoryRow:
-    """Return one tenant's entry. Raises NotFound."""
+    """Return the directory entry of the tenant with this ID. Raises NotFound."""
     try:
         return _to_directory_row(Tenant.objects.get(id=uuid.UUID(tenant_id)))
     except (Tenant.DoesNotExist, ValueError) as error:

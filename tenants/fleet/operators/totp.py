@@ -15,7 +15,7 @@ from caret.foundation.crypto.key_derivation import derive_key
 STEP_S: Final = 30
 _DIGITS: Final = 6
 _SECRET_BYTES: Final = 20  # the length of a SHA-1 digest, as RFC 4226 recommends
-_TOLERANCE: Final = 1  # steps, for clocks that are off
+_TOLERANCE: Final = 1  # steps before and after the current one, because clocks may be off
 
 
 def generate_secret() -> bytes:
@@ -23,10 +23,12 @@ def generate_secret() -> bytes:
 
 
 def seal_secret(secret: bytes, operator_id: UUID) -> bytes:
+    """Encrypt a secret so that only `unseal_secret` with the same operator can decrypt it."""
     return seal(_derive_key(), secret, bound_to=_build_associated_data(operator_id))
 
 
 def unseal_secret(data: bytes, operator_id: UUID) -> bytes:
+    """Decrypt the result of `seal_secret`. Raises DecryptionFailed."""
     return unseal(_derive_key(), data, bound_to=_build_associated_data(operator_id))
 
 
@@ -36,11 +38,16 @@ def build_totp_uri(secret: bytes, handle: str) -> str:
 
 
 def compute_code(secret: bytes, step: int) -> str:
+    """Return the code of a time step. Steps of STEP_S seconds are counted from the Unix epoch."""
     return _make_totp(secret).generate(step * STEP_S).decode()
 
 
 def match_time_step(secret: bytes, code: str, *, now: datetime, after: int) -> int | None:
-    """Return the time step of a valid code; None: no current step after `after` matches."""
+    """Return the time step of a code.
+
+    `after` is the step of the last accepted code. None: the code matches no step that is current,
+    with a tolerance of one step, and later than `after`.
+    """
     current_step = int(now.timestamp()) // STEP_S
     steps = range(max(current_step - _TOLERANCE, after + 1), current_step + _TOLERANCE + 1)
     # Non-ASCII text cannot be compared in constant time, so both are compared as bytes.

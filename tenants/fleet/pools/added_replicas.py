@@ -1,7 +1,8 @@
 """Adding replicas to pools at run time, and removing them again.
 
-The gateways' pool catalogue says on which hosts replicas may run, and gateways report it. Each
-gateway checks the host again, and verifies the replica's identity before it sends a request.
+The gateways' pools file lists the hosts on which replicas may be added, and gateways report these
+hosts. Each gateway checks the host of an added replica again. Before it sends a request, it also
+checks that the replica's engine matches the pool.
 """
 
 from collections.abc import Mapping, Sequence
@@ -36,7 +37,7 @@ from tenants.fleet.pools.replica_url import parse_engine_url, parse_kv_events_ad
 
 MAX_ADDED: Final = 1_000  # gateways read no more
 _STORE: Final = FleetStateStore(ADDITIONS, ADDITIONS_VERSION, ADDITIONS_LOG, ADDITIONS_CHANGED)
-Places = Mapping[str, Sequence[str]]  # by pool: networks and host names where replicas may run
+Places = Mapping[str, Sequence[str]]  # by pool: networks and host names where replicas may be added
 logger = structlog.get_logger(__name__)
 
 
@@ -54,9 +55,9 @@ class AddedReplicaRecord:
 
 @dataclass(frozen=True, slots=True)
 class AddedReplicas:
-    version: str  # the version in Redis; "0": nothing was ever added
+    version: str  # the version in Redis; "0": nothing was ever changed
     replicas: dict[tuple[str, str], AddedReplicaRecord]  # by pool and replica
-    latest: list[AddedReplicaRecord]  # newest first, removals included
+    latest: list[AddedReplicaRecord]  # changes, newest first, removals included
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,29 +66,29 @@ class FleetView:
 
     members: Members  # replicas by pool
     places: Places
-    drained: frozenset[str]
+    drained: frozenset[str]  # replicas
 
 
 @dataclass(frozen=True, slots=True)
-class RemoveReplica:
+class RemovalRequest:
     pool: str
-    replica: str
+    replica: str  # host:port
     reason: str
     # The replica's name, typed to confirm that the pool loses its last replica.
     confirmation: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class AddReplica:
+class AdditionRequest:
     pool: str
-    url: str
+    url: str  # http(s)://host:port, as the operator enters it
     reason: str
     kv_events: str = ""  # address of its KV events (tcp://host:port); "": it publishes none
     speculation: str = ""  # one of SPECULATION; "": no speculation
 
 
 def read_additions(connection: redis.Redis) -> AddedReplicas:
-    """Read the added replicas. Raises RedisUnavailable."""
+    """Read the added replicas and the latest changes. Raises RedisUnavailable."""
     state = _STORE.read(connection)
     records, latest = state.decode(_decode_record)
     return AddedReplicas(
@@ -101,11 +102,11 @@ def add_replica(
     connection: redis.Redis,
     *,
     operator: OperatorView,
-    addition: AddReplica,
+    addition: AdditionRequest,
     fleet: FleetView,
     now: datetime,
 ) -> str:
-    """Add a replica and return its name.
+    """Add a replica and return its name (host:port).
 
     Raises Forbidden, InvalidValue, Conflict, RedisUnavailable, and NotFound for an unknown pool.
     """
@@ -148,7 +149,7 @@ def remove_replica(
     connection: redis.Redis,
     *,
     operator: OperatorView,
-    removal: RemoveReplica,
+    removal: RemovalRequest,
     fleet: FleetView,
     now: datetime,
 ) -> None:
@@ -182,7 +183,7 @@ def remove_replica(
 
 
 def list_pools_emptied_by(pool: str, replica: str, fleet: FleetView) -> list[str]:
-    """Return [pool] if all its other replicas are drained or do not exist; otherwise []."""
+    """Return [pool] if its other replicas are all drained, or if it has no others; otherwise []."""
     members = {pool: fleet.members.get(pool, frozenset())}
     return find_emptied_pools(replica, fleet.drained, members)
 
@@ -190,7 +191,7 @@ def list_pools_emptied_by(pool: str, replica: str, fleet: FleetView) -> list[str
 def _publish_change(
     connection: redis.Redis, change: ReplicaChange, replica: str, version: str
 ) -> None:
-    _STORE.set_entry(
+    _STORE.change_entry(
         connection,
         _build_field(change.pool, replica),
         encode_addition(change),

@@ -1,4 +1,4 @@
-"""Assignment of pools to tenants, by tier and language. Gateways obey within a second.
+"""Assignment of pools to tenants, by tier and language. Gateways follow within a second.
 
 The gateways' pools file defines the pools. Operators choose which pool serves a tenant, for all
 languages or for one, and whether other tenants may use the pool. Without an assignment, the first
@@ -30,15 +30,15 @@ from tenants.policy.snapshot_version import mark_snapshot_stale
 from tenants.security.audit.operations import ChangeFields, record_change
 from tenants.security.authorization.actor import Actor
 
-_LOCK: Final = "pool assignments"
-_AT_CREATION: Final = "Chosen when the tenant was created."
+_LOCK: Final = "pool assignments"  # name of the advisory lock
+_CREATION_REASON: Final = "Chosen when the tenant was created."
 
 
 class PoolSharing(StrEnum):
     """The sharing of a pool among tenants, as the gateways' pools file states it."""
 
-    DEFAULT = "default"  # serves all tenants without an assignment
-    SHARED = "shared"  # can be assigned, also as a dedicated pool
+    DEFAULT = "default"  # first shared pool of its tier: serves all tenants without an assignment
+    SHARED = "shared"  # another shared pool: can be assigned, also as a dedicated pool
     DEDICATED = "dedicated"  # serves only the tenants that the file names
 
 
@@ -55,7 +55,7 @@ class KnownPool:
 @dataclass(frozen=True, slots=True)
 class NewAssignment:
     pool: str
-    language: str = ANY_LANGUAGE
+    language: str = ANY_LANGUAGE  # an identifier of LANGUAGES, or ANY_LANGUAGE
     is_dedicated: bool = False  # True: no other tenant may use the pool
 
 
@@ -75,6 +75,7 @@ def read_known_pools() -> dict[str, KnownPool]:
 
 
 def collect_known_pools(scrapes: Iterable[Scrape]) -> dict[str, KnownPool]:
+    """Return the pools that at least one scraped gateway reports, by name."""
     samples = merge_samples(scrape.samples for scrape in scrapes if scrape.samples is not None)
     sharing = {
         labels["pool"]: PoolSharing(labels["sharing"])
@@ -99,10 +100,10 @@ def assign_pool(
     reason: str,
     now: datetime,
 ) -> AssignmentView:
-    """Let a pool serve the tenant's requests of its tier in the given language.
+    """Let a pool serve the tenant's requests in the pool's tier and the given language.
 
-    It replaces the pool that was assigned for them before. `known_pools` are the gateways' pools
-    (`read_known_pools`). Raises Forbidden, InvalidValue, NotFound, Conflict.
+    The assignment replaces the earlier one of this tier and language. `known_pools` are the
+    gateways' pools (`read_known_pools`). Raises Forbidden, InvalidValue, NotFound, Conflict.
     """
     actor.require_operator()
     reason = require_reason(reason)
@@ -146,8 +147,8 @@ def onboard_in_pools(
 ) -> OnboardedTenant:
     """Create a tenant as `onboard_tenant` does, and assign `pools` to it for all languages.
 
-    If one step fails, nothing is changed. `pools` has at most one pool of each tier. Raises
-    Forbidden, InvalidValue, NotFound, Conflict.
+    If one step fails, nothing is changed. `pools` are names of pools, at most one of each tier.
+    Raises Forbidden, InvalidValue, NotFound, Conflict.
     """
     names = sorted({name.strip() for name in pools if name.strip()})
     known_pools = read_known_pools() if names else {}
@@ -162,7 +163,7 @@ def onboard_in_pools(
                 actor=actor,
                 assignment=assignment,
                 known_pools=known_pools,
-                reason=_AT_CREATION,
+                reason=_CREATION_REASON,
                 now=now,
             )
 
@@ -172,8 +173,8 @@ def onboard_in_pools(
 def unassign_pool(*, actor: Actor, tier: Tier, language: str, reason: str, now: datetime) -> None:
     """Delete the assignment of a tier and a language.
 
-    The tenant's pool for all languages serves these requests then; without one, the tier's first
-    shared pool. Raises Forbidden, InvalidValue, NotFound.
+    Afterwards, the tenant's pool for all languages serves these requests. If there is none, the
+    first shared pool of the tier does. Raises Forbidden, InvalidValue, NotFound.
     """
     actor.require_operator()
     reason = require_reason(reason)
@@ -208,7 +209,10 @@ def list_all_assignments() -> list[AssignmentView]:
 
 
 def find_known_pool(known_pools: Mapping[str, KnownPool], name: str) -> KnownPool:
-    """Return the pool with this name. Raises InvalidValue, Conflict."""
+    """Return the pool with this name.
+
+    Raises InvalidValue, and Conflict if no gateway has reported its pools.
+    """
     if not known_pools:
         raise Conflict(
             "No gateway reports its pools. Try again in a minute, unless CARET_METRICS_PORT is 0."
@@ -221,7 +225,7 @@ def find_known_pool(known_pools: Mapping[str, KnownPool], name: str) -> KnownPoo
 
 
 def _check_assignment(assignment: NewAssignment, pool: KnownPool) -> None:
-    """Check the language, and that the pool can be assigned like this.
+    """Check the language, and that the pools file allows the assignment.
 
     Raises InvalidValue, Conflict.
     """
@@ -242,13 +246,16 @@ _SERVES_ALL: Final = gettext_noop(
 
 
 def _lock_assignments() -> None:
-    """Make other assignments wait until the commit, because they may concern the same pool."""
+    """Let concurrent calls of assign_pool wait for the commit: they may assign the same pool."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [_LOCK])
 
 
 def _require_free(tenant_id: TenantId, assignment: NewAssignment) -> None:
-    """Check that the pool does not become dedicated and shared at once. Raises Conflict."""
+    """Check that other tenants' assignments of the pool allow this one. Raises Conflict.
+
+    A dedicated pool can be assigned to one tenant only.
+    """
     other_assignments = PoolAssignment.objects.filter(pool=assignment.pool).exclude(
         holder_id=UUID(tenant_id)
     )

@@ -1,4 +1,4 @@
-"""Inputs of the capacity planner that gateways have measured. Pure."""
+"""Measurements of the gateways as inputs of the capacity planner. Pure."""
 
 from tenants.fleet.pools.pool_status import WARM_UP
 from tenants.fleet.pools.scraping.installation_status import InstallationStatus
@@ -14,21 +14,21 @@ def compute_measured_inputs(
     """
     counters, window_s = installation.recent.counters, installation.recent.window_s
     labels = {} if pool is None else {"pool": pool}
-    prompts = _sum_counter(counters, "caret_assembled_prompts_total", labels)
+    num_prompts = _sum_counter(counters, "caret_assembled_prompts_total", labels)
     num_prompt_tokens = _sum_counter(counters, "caret_prompt_tokens_with_cache_info_total", labels)
-    figures: dict[str, float] = {}
-    if prompts > 0:
-        figures["context_tokens"] = (
-            _sum_counter(counters, "caret_prompt_tokens_total", labels) / prompts
+    inputs: dict[str, float] = {}
+    if num_prompts > 0:
+        inputs["context_tokens"] = (
+            _sum_counter(counters, "caret_prompt_tokens_total", labels) / num_prompts
         )
-        figures["output_tokens"] = (
-            _sum_counter(counters, "caret_generated_tokens_total", labels) / prompts
+        inputs["output_tokens"] = (
+            _sum_counter(counters, "caret_generated_tokens_total", labels) / num_prompts
         )
         # Without a window the counts begin at each gateway's start, so their duration is unknown.
         if window_s:
-            figures["requests_per_s"] = prompts / window_s
+            inputs["requests_per_s"] = num_prompts / window_s
     if num_prompt_tokens > 0:
-        figures["hit_rate"] = (
+        inputs["hit_rate"] = (
             _sum_counter(counters, "caret_cached_tokens_total", labels) / num_prompt_tokens
         )
     num_replicas = len(
@@ -41,10 +41,10 @@ def compute_measured_inputs(
         }
     )
     if num_replicas:
-        figures["num_gpus"] = num_replicas  # the planner counts a replica as one GPU
-    return figures
+        inputs["num_gpus"] = num_replicas  # the planner counts a replica as one GPU
+    return inputs
 
 
 def _sum_counter(counters: MetricSamples, name: str, labels: dict[str, str]) -> float:
-    """Return a sum without warm-ups, which are not user requests."""
+    """Return the sum of a counter without warm-ups, which are not requests of users."""
     return counters.sum(name, **labels) - counters.sum(name, mode=WARM_UP, **labels)

@@ -1,4 +1,7 @@
-"""The cost of 1,000 accepted tokens: replica hours times their price, by accepted tokens. Pure."""
+"""The cost of 1,000 accepted tokens, for each pool. Pure.
+
+The cost of a pool is the price of its replica hours. It is divided by the pool's accepted tokens.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,7 +15,7 @@ _SECONDS_PER_HOUR: Final = 3_600
 
 @dataclass(frozen=True, slots=True)
 class CostRow:
-    pool: str
+    pool: str  # "": all pools
     counts: PoolCounts
     replica_hours: float
     cost_cents: float
@@ -28,8 +31,9 @@ class CostRow:
 class FleetCost:
     rows: list[CostRow]  # by pool
     total: CostRow
-    num_days: int
-    num_measured: int  # days with measured replica seconds; other days use the current replicas
+    num_days: int  # length of the period
+    # Days with measured replica seconds. The other days are computed with the current replicas.
+    num_measured: int
 
 
 def compute_fleet_cost(
@@ -40,10 +44,12 @@ def compute_fleet_cost(
     hour_cents: float,
     num_days: int,
 ) -> FleetCost:
-    """Compute the cost of each pool. `seconds_a_day` is for days without measured replica seconds.
+    """Compute the cost of each pool.
 
-    A day with neither requests nor measurements costs nothing: it is assumed to precede the
-    installation.
+    `days` has the usage, and `replica_seconds` the measured replica seconds, by day and pool. For a
+    day with requests but without measurements, `seconds_a_day` (by pool) is used. A day with
+    neither costs nothing, because it is assumed to precede the installation. `hour_cents` is the
+    price of a replica for an hour.
     """
     counts: ByPool = {}
     seconds: dict[str, float] = {}

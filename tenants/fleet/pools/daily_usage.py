@@ -2,11 +2,13 @@
 
 A task counts tenant by tenant, each in its own scope, and stores the sums in Redis. Pages never
 read the tenants' tables. Days whose records were purged keep their counts. If Redis loses its data,
-the counts are restored for the days that still have records.
+the counts are restored for the days that still have records, but replica seconds are lost.
 
     caret:pools:days              hash    day -> encoded counts by pool
-    caret:pools:replica-seconds   hash    day|pool -> seconds that the pool's replicas were not down
+    caret:pools:replica-seconds   hash    day|pool -> replica seconds
     caret:pools:last-full-recount string  "1"; expires a day after all days were counted
+
+Replica seconds are the seconds in which replicas were not down, added up over the pool's replicas.
 """
 
 import re
@@ -29,19 +31,22 @@ from tenants.usage.rollups.sql import COUNT_POOLS
 DAYS: Final = "caret:pools:days"
 REPLICA_SECONDS: Final = "caret:pools:replica-seconds"
 ALL_COUNTED: Final = "caret:pools:last-full-recount"
-MAX_DAYS: Final = 90
+MAX_DAYS: Final = 90  # days that are counted, today included
 _RECENT_DAYS: Final = 3  # counted in each run; older days once a day
-# A few days at a time: a query over three months would hold a tenant's rows in memory at once.
-_STEP: Final = timedelta(days=7)
+# The time that a query covers. A query of three months would need too much memory.
+_QUERIED_TIME: Final = timedelta(days=7)
 # The time in a request's ID differs from the time of the request by less than this.
 _MAX_ID_DEVIATION: Final = timedelta(seconds=60)
 _SECONDS_PER_DAY: Final = 86_400
+# Other values in Redis were not written by this module.
 _DIGITS: Final = re.compile(rb"[0-9]{1,15}")
 logger = structlog.get_logger(__name__)
 
 
 class PoolCounts(msgspec.Struct, frozen=True, array_like=True):
-    requests: int = 0
+    """The usage of a pool on a day or on several days."""
+
+    requests: int = 0  # of any finish reason
     prompt_tokens: int = 0
     generated_tokens: int = 0
     accepted_tokens: int = 0  # the generated tokens times the share of accepted characters
@@ -69,7 +74,7 @@ def count_recent_pool_usage(store: redis.Redis, *, now: datetime) -> None:
 
 
 def count_pool_usage(store: redis.Redis, *, num_days: int, now: datetime) -> int:
-    """Count the last `num_days` including today, and return how many had requests.
+    """Count the last `num_days` days, today included, and return how many of them had requests.
 
     Raises redis.RedisError.
     """
@@ -81,7 +86,7 @@ def count_pool_usage(store: redis.Redis, *, num_days: int, now: datetime) -> int
     newer = {
         day.isoformat(): _encode(counts)
         for day, counts in counts_by_day.items()
-        # If a count is lower than before, records were purged, so the old count stays.
+        # If a day has fewer requests than before, records were purged, so the old counts stay.
         if _sum_requests(counts) >= _sum_requests(stored_counts.get(day, {}))
     }
     if newer:
@@ -91,7 +96,10 @@ def count_pool_usage(store: redis.Redis, *, num_days: int, now: datetime) -> int
 
 
 def read_pool_usage(store: redis.Redis, *, num_days: int, now: datetime) -> dict[date, ByPool]:
-    """Read the counts of the days that have any. Raises redis.RedisError."""
+    """Read the counts of the last `num_days` days, without days that have no counts.
+
+    Raises redis.RedisError.
+    """
     days = _list_days(num_days, now)
     encoded = cast(Any, store.hmget(DAYS, [day.isoformat() for day in days]))
     counts_by_day = {
@@ -103,9 +111,9 @@ def read_pool_usage(store: redis.Redis, *, num_days: int, now: datetime) -> dict
 def record_replica_seconds(
     store: redis.Redis, installation: InstallationStatus, *, now: datetime
 ) -> None:
-    """Add a minute for each replica that is not down, divided among its pools. Called each minute.
+    """Add 60 replica seconds for each replica that is not down. Called each minute.
 
-    Raises redis.RedisError.
+    They are divided among the pools that the replica belongs to. Raises redis.RedisError.
     """
     for pool, seconds in _compute_replica_seconds(installation, duration_s=60).items():
         store.hincrby(REPLICA_SECONDS, f"{now.astimezone(UTC).date().isoformat()}|{pool}", seconds)
@@ -114,25 +122,28 @@ def record_replica_seconds(
 def read_replica_seconds(
     store: redis.Redis, *, num_days: int, now: datetime
 ) -> dict[date, dict[str, int]]:
-    """Read the replica seconds that were measured, by day and pool. Raises redis.RedisError."""
+    """Read the measured replica seconds of the last `num_days` days, by day and pool.
+
+    Raises redis.RedisError.
+    """
     days = {day.isoformat(): day for day in _list_days(num_days, now)}
     seconds_by_day: dict[date, dict[str, int]] = {}
-    for key, value in cast(Any, store.hgetall(REPLICA_SECONDS)).items():
-        day, _, pool = key.decode("utf-8", "replace").partition("|")
+    for field, value in cast(Any, store.hgetall(REPLICA_SECONDS)).items():
+        day, _, pool = field.decode("utf-8", "replace").partition("|")
         if day in days and _DIGITS.fullmatch(value):
             seconds_by_day.setdefault(days[day], {})[pool] = int(value)
     return seconds_by_day
 
 
 def compute_replica_seconds_a_day(installation: InstallationStatus) -> dict[str, int]:
-    """Return the replica seconds of a whole day with the replicas that are not down now."""
+    """Return the replica seconds of a full day by pool, with the replicas that are not down now."""
     return _compute_replica_seconds(installation, duration_s=_SECONDS_PER_DAY)
 
 
 def _compute_replica_seconds(
     installation: InstallationStatus, *, duration_s: int
 ) -> dict[str, int]:
-    num_pools: dict[str, int] = {}
+    num_pools: dict[str, int] = {}  # to which a replica belongs, by replica
     for pool in installation.pools:
         for replica in pool.replicas:
             num_pools[replica.name] = num_pools.get(replica.name, 0) + 1
@@ -149,9 +160,10 @@ def _compute_replica_seconds(
 def _add_tenant_usage(
     counts_by_day: dict[date, ByPool], tenant_id: TenantId, first: date, last: date
 ) -> None:
+    """Add a tenant's usage of the days from `first` to `last` to `counts_by_day`."""
     start, end = _to_midnight(first), _to_midnight(last + timedelta(days=1))
     while start < end:
-        until = min(start + _STEP, end)
+        until = min(start + _QUERIED_TIME, end)
         for day, pool, *values in _count_requests(tenant_id, start, until):
             counts_by_pool = counts_by_day.setdefault(day, {})
             counts_by_pool[pool] = counts_by_pool.get(pool, PoolCounts()).plus(
@@ -163,6 +175,7 @@ def _add_tenant_usage(
 def _count_requests(
     tenant_id: TenantId, start: datetime, end: datetime
 ) -> Iterable[tuple[Any, ...]]:
+    """Return a day, a pool, and the values of its PoolCounts in each row."""
     parameters: dict[str, Any] = {
         "tenant": tenant_id,
         "start": start,
@@ -176,7 +189,7 @@ def _count_requests(
 
 
 def _build_request_id_at(moment: datetime, *, filler: str) -> str:
-    """Return the lowest or highest ID that a request at `moment` can have."""
+    """Return the lowest (filler "0") or the highest ID (filler "f") of a request at `moment`."""
     return f"{max(to_unix_ms(moment), 0) & 0xFFFFFFFFFFFF:012x}{filler * 20}"
 
 

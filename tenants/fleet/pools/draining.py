@@ -1,7 +1,7 @@
 """Draining of replicas, and returning them to service.
 
-Gateways follow within a second, and requests in flight finish normally. The changes are in Redis,
-which gateways read. The log also contains operator and reason.
+Changes are written to Redis. Gateways follow within a second, and requests in flight finish
+normally. Each change names the operator and the reason.
 """
 
 from collections.abc import Iterable, Mapping
@@ -31,12 +31,15 @@ from tenants.fleet.operators.accounts import OperatorView
 from tenants.fleet.pools.fleet_state import FleetStateStore
 
 _STORE: Final = FleetStateStore(DRAINS, DRAINS_VERSION, DRAINS_LOG, DRAINS_CHANGED)
-Members = Mapping[str, frozenset[str]]  # replicas by pool
+Members = Mapping[str, frozenset[str]]  # replicas (host:port) by pool
 logger = structlog.get_logger(__name__)
 
 
 class LastReplicaOfPool(Conflict):
-    """The pools would have no replica left. The operator confirms by typing the replica's name."""
+    """The pools would have no replica left in service.
+
+    To drain or remove the replica anyway, the operator types its name as a confirmation.
+    """
 
     def __init__(self, pools: list[str]) -> None:
         pool_names = ", ".join(pools)
@@ -49,7 +52,7 @@ class LastReplicaOfPool(Conflict):
 
 @dataclass(frozen=True, slots=True)
 class DrainRecord:
-    replica: str
+    replica: str  # host:port
     is_drained: bool  # False: it was returned to service
     operator: str  # the operator's handle
     reason: str
@@ -60,12 +63,12 @@ class DrainRecord:
 class DrainState:
     version: str  # the version in Redis; "0": nothing was ever drained
     drained: dict[str, DrainRecord]  # by replica
-    latest: list[DrainRecord]  # newest first, with returns to service
+    latest: list[DrainRecord]  # changes, newest first, returns to service included
 
 
 @dataclass(frozen=True, slots=True)
 class DrainRequest:
-    replica: str
+    replica: str  # host:port
     is_drained: bool  # False: return it to service
     reason: str
     # The replica's name, typed to confirm that a pool loses its last replica.
@@ -73,7 +76,7 @@ class DrainRequest:
 
 
 def read_drains(connection: redis.Redis) -> DrainState:
-    """Read the drained replicas. Raises RedisUnavailable."""
+    """Read the drained replicas and the latest changes. Raises RedisUnavailable."""
     state = _STORE.read(connection)
     return DrainState(
         version=state.version,
@@ -90,7 +93,7 @@ def set_drain(
     members: Members,
     now: datetime,
 ) -> None:
-    """Drain a replica, or end its draining. `members` are the pools as the gateways report them.
+    """Drain a replica, or end its draining. `members` are the replicas that the gateways report.
 
     Raises Forbidden, InvalidValue, NotFound, LastReplicaOfPool, RedisUnavailable, and Conflict if
     the replica is already in this state or another operator was faster.
@@ -114,7 +117,7 @@ def set_drain(
         at_ms=to_unix_ms(now),
     )
     # The version check stops two operators from draining a pool's last two replicas at once.
-    _STORE.set_entry(
+    _STORE.change_entry(
         connection,
         drain.replica,
         encode_drain(drain),
@@ -140,6 +143,7 @@ def find_emptied_pools(replica: str, drained: Iterable[str], members: Members) -
 
 
 def _require_drainable(drain_request: DrainRequest, drains: DrainState, members: Members) -> None:
+    """Check that the replica can be drained. Raises NotFound, Conflict, LastReplicaOfPool."""
     if drain_request.replica not in {
         replica for replicas in members.values() for replica in replicas
     }:
@@ -152,7 +156,10 @@ def _require_drainable(drain_request: DrainRequest, drains: DrainState, members:
 
 
 def _decode_change(data: bytes, name: str) -> DrainRecord:
-    """Decode a change. For an entry of a newer version, return what is known."""
+    """Decode a change. If it is unreadable, return a record with `name` only.
+
+    A newer version or something else has then written it.
+    """
     try:
         drain = decode_drain(data)
         at = from_unix_ms(drain.at_ms)

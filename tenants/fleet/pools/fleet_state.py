@@ -1,8 +1,8 @@
 """Operators' settings for gateways, in Redis.
 
-Each kind of setting has a hash, its version and a log of changes. The hash is read as a whole. A
-change sets or deletes one field, and only if the version is the one that was read. Gateways follow
-the changes.
+Each kind of setting has a hash, the hash's version and a log of changes. The hash is read as a
+whole. A change sets or deletes one field, and succeeds only if the version is still the one that
+the caller has read. Gateways follow the changes.
 """
 
 from collections.abc import Callable
@@ -14,11 +14,12 @@ import redis
 from tenants.base.errors import Conflict
 
 Record = TypeVar("Record")
-MAX_SHOWN: Final = 20
-LOG_LENGTH: Final = 200
+MAX_SHOWN: Final = 20  # changes of the log that are read
+LOG_LENGTH: Final = 200  # changes that the log keeps
 
-# KEYS: hash, version, log. ARGV: the expected version, field, encoded change, 1 to set the field or
-# 0 to delete it, log length, channel. Returns the new version, or 0 if the version has changed.
+# KEYS: hash, version, log. ARGV: the expected version, field, encoded change, 1 to set the field to
+# the change or 0 to delete the field, log length, channel. Returns the new version, or 0 if the
+# version is not the expected one.
 CHANGE_SCRIPT: Final = """
 if (redis.call('GET', KEYS[2]) or '0') ~= ARGV[1] then return 0 end
 if ARGV[4] == '1' then redis.call('HSET', KEYS[1], ARGV[2], ARGV[3])
@@ -32,19 +33,24 @@ return version
 
 
 class RedisUnavailable(Conflict):
+    """Redis did not answer. Raised by operations that read or change these settings."""
+
     code = "unavailable"
 
 
 @dataclass(frozen=True, slots=True)
 class FleetState:
     version: str  # the version in Redis; "0": nothing was ever set
-    entries: dict[str, bytes]
-    latest: list[bytes]  # changes, newest first, at most MAX_SHOWN
+    entries: dict[str, bytes]  # encoded changes, by field of the hash
+    latest: list[bytes]  # encoded changes, newest first, at most MAX_SHOWN
 
     def decode(
         self, decode: Callable[[bytes], Record | None]
     ) -> tuple[dict[str, Record], list[Record]]:
-        """Return entries by sorted name, and changes. Drop those that `decode` turns into None."""
+        """Return the decoded entries, sorted by name, and the decoded latest changes.
+
+        An entry or a change is left out if `decode` returns None.
+        """
         entries = {
             name: record
             for name, data in sorted(self.entries.items())
@@ -55,20 +61,20 @@ class FleetState:
 
 @dataclass(frozen=True, slots=True)
 class FleetStateStore:
-    """One kind of setting, with the names of its keys in Redis."""
+    """One kind of setting, with the names of its Redis keys and of its channel."""
 
-    entries_key: str
-    version: str
-    log: str
-    channel: str
+    entries_key: str  # of the hash
+    version_key: str
+    log_key: str
+    channel: str  # gets the new version after each change
 
     def read(self, connection: redis.Redis) -> FleetState:
         """Read all fields and the latest changes. Raises RedisUnavailable."""
         try:
             pipeline = connection.pipeline(transaction=True)
-            pipeline.get(self.version)
+            pipeline.get(self.version_key)
             pipeline.hgetall(self.entries_key)
-            pipeline.lrange(self.log, 0, MAX_SHOWN - 1)
+            pipeline.lrange(self.log_key, 0, MAX_SHOWN - 1)
             version, entries, latest = cast(Any, pipeline.execute())
         except redis.RedisError as error:
             raise RedisUnavailable(
@@ -80,12 +86,15 @@ class FleetStateStore:
             latest=latest,
         )
 
-    def set_entry(
+    def change_entry(
         self, connection: redis.Redis, field: str, data: bytes, *, is_set: bool, version: str
     ) -> None:
-        """Change a field, if `version` is still the newest. Raises Conflict, RedisUnavailable."""
+        """Set a field to `data`, or delete it if `is_set` is False, and add `data` to the log.
+
+        Raises RedisUnavailable, and Conflict if `version` is no longer the newest.
+        """
         arguments: tuple[Any, ...] = (version, field, data, int(is_set), LOG_LENGTH, self.channel)
-        keys = (self.entries_key, self.version, self.log)
+        keys = (self.entries_key, self.version_key, self.log_key)
         try:
             is_changed = connection.eval(CHANGE_SCRIPT, len(keys), *keys, *arguments)
         except redis.RedisError as error:

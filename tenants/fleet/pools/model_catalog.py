@@ -1,7 +1,7 @@
-"""The catalogue of models that operators publish. Gateways obey within seconds.
+"""The catalogue of models that operators publish. Gateways follow within seconds.
 
-A model is known by the name that its engines serve. The catalogue says in which tier it is offered,
-under which title, by which pools, and with which plans.
+A model has the name under which its engines serve it. The catalogue says in which tier the model is
+offered, under which title, by which pools, and to tenants with which plans.
 """
 
 from collections.abc import Mapping
@@ -33,20 +33,22 @@ logger = structlog.get_logger(__name__)
 class NewModel:
     """The properties of a model that operators choose. Its pools determine its name and tier."""
 
-    title: str
-    pools: tuple[str, ...]  # preferred ones first; all have the same tier and model
+    title: str  # as users see it
+    pools: tuple[str, ...]  # names, preferred ones first; all have the same tier and model
     plans: tuple[str, ...] = ()  # slugs of the plans that include it; empty: all plans
     position: int | None = None  # in its tier's list; None: unchanged, or the last for a new model
 
 
 @dataclass(frozen=True, slots=True)
 class CatalogEntry:
-    name: str
+    """A model of the catalogue. Fields without a comment are as in NewModel."""
+
+    name: str  # under which its engines serve it
     tier: Tier
     title: str
     pools: tuple[str, ...]
     plans: tuple[str, ...]
-    position: int
+    position: int  # in its tier's list, from 1
     is_published: bool  # False: no tenant can use it
     changed_at: datetime
 
@@ -86,7 +88,7 @@ def publish_model(
 
 
 def withdraw_model(*, operator: str, name: str, tier: Tier, now: datetime) -> None:
-    """Stop offering a model. Policies that name it keep the name. Raises NotFound."""
+    """Stop offering a model. Policies that name the model do not change. Raises NotFound."""
     with transaction.atomic():
         rows = CatalogModel.objects.filter(tier=tier, name=name, is_published=True)
         if rows.update(is_published=False, changed_at=now) != 1:
@@ -96,9 +98,10 @@ def withdraw_model(*, operator: str, name: str, tier: Tier, now: datetime) -> No
 
 
 def refresh_started_plans(*, now: datetime) -> int:
-    """Publish the snapshots of tenants whose plan starts today, and return how many.
+    """Publish the snapshots of tenants whose plan starts today, and return their number.
 
-    A plan decides which models a tenant is offered. A second run on the same day is harmless.
+    The plan determines which models are offered to a tenant. A second run on the same day is
+    harmless.
     """
     if not has_catalog():
         return 0
@@ -112,7 +115,7 @@ def refresh_started_plans(*, now: datetime) -> int:
 
 
 def _find_served_model(model: NewModel, known_pools: Mapping[str, KnownPool]) -> tuple[str, Tier]:
-    """Return the model's name and tier, which must be the same in all of the pools.
+    """Return the name and tier of the model that all of the pools serve.
 
     Raises InvalidValue, Conflict.
     """
@@ -132,6 +135,7 @@ def _check_plans(plans: tuple[str, ...]) -> None:
 
 
 def _choose_position(model: NewModel, current: CatalogModel | None, tier: Tier) -> int:
+    """Return the model's position. `current` is its row; None: a new model. Raises InvalidValue."""
     if model.position is not None:
         if not 1 <= model.position <= MAX_MODELS:
             raise InvalidValue("position", "Enter 1 to {most}.", most=MAX_MODELS)

@@ -1,7 +1,7 @@
 """Status of pools and replicas, combined from the gateways' metrics. Pure.
 
-The gateways' own counts are added up. If several gateways have read the same value from an engine,
-the highest is used.
+The counts and limits of all gateways are added up. If several gateways have read the same value
+from an engine, the highest is used. The accepted share of drafted tokens is averaged.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -17,30 +17,34 @@ from tenants.fleet.pools.scraping.metric_samples import (
     merge_samples,
 )
 
-WARM_UP: Final = "warm_up"  # the gateways' label of warm-ups, which no user waits for
-_OPEN: Final = ("open", "half_open")
+WARM_UP: Final = "warm_up"  # the label `mode` of warm-ups in gateways' metrics
+_OPEN: Final = ("open", "half_open")  # states of a circuit breaker that limits requests
 
 
 @dataclass(frozen=True, slots=True)
 class FirstToken:
+    """Latencies until the first token, for the completions of a mode."""
+
     mode: Mode
     p50_ms: float
     p99_ms: float
-    target_ms: float
-    count: int
+    target_ms: float  # for the 99th percentile
+    count: int  # completions with a first token
 
     @property
     def is_over(self) -> bool:
+        """Whether the 99th percentile exceeds the target."""
         return self.p99_ms > self.target_ms
 
 
 @dataclass(frozen=True, slots=True)
 class ReplicaStatus:
     name: str  # host:port
-    is_up: bool | None  # None: no gateway has checked yet
+    is_up: bool | None  # whether a gateway can read its metrics; None: none has tried yet
     num_gateways_open: int  # gateways whose circuit breaker for this replica is open or half open
     num_gateways_ejected: int  # gateways that have ejected it because its first tokens are late
-    cooldown_s: float | None  # the longest cooldown that is left; None: no circuit is open
+    # The longest time until an open circuit breaker allows a trial request; None: none is open.
+    cooldown_s: float | None
     is_drained: bool  # according to any gateway
     num_in_flight: int  # requests in flight, of all gateways
     # As the engine reports them. None: not reported.
@@ -48,7 +52,7 @@ class ReplicaStatus:
     waiting: float | None  # requests
     kv_usage: float | None  # share of the KV cache in use, 0 to 1
     hit_rate: float | None  # of prompt tokens, recently; None: no lookups
-    speculation: str  # the method, such as ngram; empty: no speculative decoding
+    speculation: str  # method of speculative decoding, such as ngram; "": none
 
     @property
     def is_healthy(self) -> bool:
@@ -57,12 +61,12 @@ class ReplicaStatus:
 
 @dataclass(frozen=True, slots=True)
 class RejectedReplica:
-    """A replica that does not match its pool and gets no requests."""
+    """A replica that does not match its pool. Gateways that reject it send it no requests."""
 
     name: str  # host:port
-    reason: str  # as gateways name it: address, silent, model, version, context, ...
-    actual: str
-    expected: str
+    reason: str  # as gateways name it, such as model or version
+    actual: str  # the replica's value, for example the name of its model
+    expected: str  # the value that the pool requires
     num_gateways: int  # gateways that reject it
 
 
@@ -74,12 +78,12 @@ class PoolStatus:
     replicas: list[ReplicaStatus]
     rejected: list[RejectedReplica]
     allowed_replica_hosts: tuple[str, ...]  # networks and host names where replicas may be added
-    num_in_flight: int
+    num_in_flight: int  # requests in flight, of all gateways
     limit: float  # learned limit of requests in flight, of all gateways together
-    hit_rate: float | None
+    hit_rate: float | None  # of prompt tokens, recently; None: unknown
     first_tokens: list[FirstToken]  # of the modes with requests
-    shed: dict[str, int]  # recently, by trigger, most frequent first
-    # Accepted share of the drafted tokens, by language, averaged over the gateways.
+    shed: dict[str, int]  # requests shed recently, by trigger, most frequent first
+    # Accepted share of the drafted tokens (0 to 1), by language, averaged over the gateways.
     acceptance: dict[str, float]
     # Languages that at least one gateway sends to the replicas without speculation.
     fallback_languages: frozenset[str]
@@ -95,7 +99,7 @@ class PoolStatus:
 
 
 def build_pool_statuses(scrapes: Iterable[Scrape], counters: MetricSamples) -> list[PoolStatus]:
-    """Return the pools by name. `counters` are the recent counts of all gateways."""
+    """Return the pools, sorted by name. `counters` are the recent counts of all gateways."""
     samples_by_gateway = [scrape.samples for scrape in scrapes if scrape.samples is not None]
     merged_samples = merge_samples(samples_by_gateway)
     labels_by_pool = {
@@ -142,7 +146,7 @@ def list_replicas_by_pool(samples: MetricSamples) -> dict[str, frozenset[str]]:
 
 
 def list_allowed_hosts_by_pool(samples: MetricSamples) -> dict[str, tuple[str, ...]]:
-    """Return by pool the hosts where replicas may be added, as at least one gateway reports them.
+    """Return by pool the hosts where replicas may be added, according to any gateway.
 
     Pools without such hosts are left out.
     """
@@ -153,7 +157,10 @@ def list_allowed_hosts_by_pool(samples: MetricSamples) -> dict[str, tuple[str, .
 
 
 def list_first_tokens(counters: MetricSamples, **labels: str) -> list[FirstToken]:
-    """Return the first-token latencies by mode. Modes without a first token are left out."""
+    """Return the first-token latencies of each mode in the samples with these labels.
+
+    Modes without a first token are left out.
+    """
     return [
         first_token
         for mode in Mode
@@ -162,18 +169,19 @@ def list_first_tokens(counters: MetricSamples, **labels: str) -> list[FirstToken
 
 
 def compute_hit_rate(counters: MetricSamples, **labels: str) -> float | None:
-    """Return the hit rate of users' prompts whose engine reported cached tokens."""
-    num_prompt_tokens = _sum_without_warm_up(
+    """Return the cached share of prompt tokens, without warm-ups; None: no engine reported it."""
+    num_prompt_tokens = _sum_without_warm_ups(
         counters, "caret_prompt_tokens_with_cache_info_total", labels
     )
     return (
-        _sum_without_warm_up(counters, "caret_cached_tokens_total", labels) / num_prompt_tokens
+        _sum_without_warm_ups(counters, "caret_cached_tokens_total", labels) / num_prompt_tokens
         if num_prompt_tokens
         else None
     )
 
 
 def compute_cancellation_rate(counters: MetricSamples) -> float | None:
+    """Return the share of completions that were cancelled or superseded; None: no completions."""
     num_completions = counters.sum("caret_completions_total")
     num_cancelled = sum(
         counters.sum("caret_completions_total", finish_reason=finish_reason)
@@ -183,12 +191,16 @@ def compute_cancellation_rate(counters: MetricSamples) -> float | None:
 
 
 def compute_accepted_share(counters: MetricSamples) -> float | None:
+    """Return the share of shown suggestions that were accepted; None: none was shown.
+
+    Partially accepted suggestions count as accepted.
+    """
     num_shown = counters.sum("caret_outcomes_total", event="shown")
     num_accepted = sum(
         counters.sum("caret_outcomes_total", event=event)
         for event in ("accepted", "partially_accepted")
     )
-    # An accepted suggestion was shown, even if the client did not report it.
+    # At most 1: clients may report an acceptance without having reported the display.
     return min(1.0, num_accepted / num_shown) if num_shown else None
 
 
@@ -204,7 +216,7 @@ def _compute_first_token(
     return FirstToken(mode, p50_s * 1000, p99_s * 1000, FIRST_TOKEN_TARGETS_MS[mode], int(count))
 
 
-def _sum_without_warm_up(counters: MetricSamples, name: str, labels: Mapping[str, str]) -> float:
+def _sum_without_warm_ups(counters: MetricSamples, name: str, labels: Mapping[str, str]) -> float:
     return counters.sum(name, **labels) - counters.sum(name, mode=WARM_UP, **labels)
 
 
@@ -257,10 +269,11 @@ def _read_speculation(samples_by_gateway: Iterable[MetricSamples], replica: str)
 
 def _combine_samples(
     samples_by_gateway: Iterable[MetricSamples],
-    ask: Callable[[MetricSamples], float | None],
+    get_value: Callable[[MetricSamples], float | None],
     aggregate: Callable[[list[float]], float],
 ) -> float | None:
-    values = [value for samples in samples_by_gateway if (value := ask(samples)) is not None]
+    """Aggregate the values of the gateways that have one; None: no gateway has one."""
+    values = [value for samples in samples_by_gateway if (value := get_value(samples)) is not None]
     return aggregate(values) if values else None
 
 
@@ -272,7 +285,7 @@ def _is_open(samples: MetricSamples, replica: str) -> bool:
 
 
 def _list_rejected_replicas(samples: MetricSamples, pool: str) -> list[RejectedReplica]:
-    """Return the rejected replicas by name; equal reports of gateways are combined."""
+    """Return the rejected replicas, sorted by name. Equal reports of gateways are combined."""
     return sorted(
         (
             RejectedReplica(

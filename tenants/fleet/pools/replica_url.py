@@ -9,7 +9,7 @@ from django.utils.translation import gettext_noop
 from caret.foundation.egress.host_patterns import matches
 from tenants.base.errors import InvalidValue
 
-_MAX_LENGTH: Final = 255
+_MAX_CHARS: Final = 255
 
 
 def parse_engine_url(text: str, allowed: Sequence[str]) -> str:
@@ -26,7 +26,7 @@ def parse_engine_url(text: str, allowed: Sequence[str]) -> str:
 
 
 def parse_kv_events_address(text: str, allowed: Sequence[str]) -> str:
-    """Return the address of KV events; "": none. Raises InvalidValue."""
+    """Return the address of KV events, or "" for a blank text. Raises InvalidValue."""
     if not text.strip():
         return ""
     parts = _split_url(text, "kv_events")
@@ -44,15 +44,15 @@ def _format_address(parts: SplitResult) -> str:
 
 
 def _split_url(text: str, field: str) -> SplitResult:
-    """Split a URL with a host and a valid or no port. Raises InvalidValue."""
+    """Split a URL. Raises InvalidValue if it has no host or an invalid port."""
     try:
         parts = urlsplit(text.strip())
-        _ = parts.port
+        _ = parts.port  # raises ValueError if it is not a number up to 65535
     except ValueError as error:
         raise InvalidValue(field, "This is not a valid address.") from error
     stripped = text.strip()
     is_plain = stripped.isascii() and stripped.isprintable() and not {" ", "@"} & set(stripped)
-    if not parts.hostname or parts.port == 0 or not is_plain or len(text) > _MAX_LENGTH:
+    if not parts.hostname or parts.port == 0 or not is_plain or len(text) > _MAX_CHARS:
         raise InvalidValue(field, "This is not a valid address.")
     return parts
 

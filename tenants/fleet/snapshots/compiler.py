@@ -1,4 +1,8 @@
-"""Compilation of snapshots from rows. Knows neither the database nor Redis."""
+"""Compilation of snapshots from rows. Knows neither the database nor Redis.
+
+`caret.contracts.snapshot` and `caret.contracts.api_key` explain the fields that are not explained
+here.
+"""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -37,14 +41,14 @@ class TenantRow:
     version: int
     status: TenantStatus
     cache_epoch: int
-    region: str | None = None  # the region it is pinned to; None: not pinned
+    region: str | None = None  # the only region that serves the tenant; None: any region
     serving: PoolsAndModels = NO_POOLS
-    trial_ends_at: datetime | None = None  # None: no trial
+    trial_ends_at: datetime | None = None  # completions are refused from then on; None: no trial
 
 
 @dataclass(frozen=True, slots=True)
 class CompiledKeyRow:
-    """A key with one of its secrets."""
+    """A key with one of its secrets. A rotated key may have two secrets, and so two rows."""
 
     key_id: KeyId
     lookup_id: LookupId
@@ -54,9 +58,9 @@ class CompiledKeyRow:
     owner_id: UserId | None  # None: a service key
     expires_at: datetime | None  # None: never
     revoked_at: datetime | None  # None: in force
-    networks: tuple[str, ...] = ()
+    networks: tuple[str, ...] = ()  # allowed source networks; empty: any
     modes: frozenset[Mode] = frozenset(Mode)
-    keeps_content: bool = False  # the owner consents and the tenant allows it
+    keeps_content: bool = False  # content capture: the owner consents, and the tenant allows it
 
 
 def compile_snapshot(
@@ -68,7 +72,11 @@ def compile_snapshot(
     spending: SpendingLimits = NO_SPENDING,
     assignment: OverrideAssignment = NO_OVERRIDES,
 ) -> TenantSnapshot:
-    """Compile a snapshot. Credentials are sorted, so that equal rows give equal bytes."""
+    """Compile a snapshot.
+
+    Keys that ended more than REVOKED_KEY_RETENTION ago are left out. Credentials are sorted, so
+    that equal rows give equal bytes.
+    """
     remembered_since = now - REVOKED_KEY_RETENTION
     remembered_keys = (key for key in keys if not _is_forgotten(key, remembered_since))
     return TenantSnapshot(
@@ -96,6 +104,7 @@ def _sort_key(key: CompiledKeyRow) -> tuple[str, bytes]:
 
 
 def _is_forgotten(key: CompiledKeyRow, remembered_since: datetime) -> bool:
+    """Return whether the key expired or was revoked before `remembered_since`."""
     ends = [end for end in (key.revoked_at, key.expires_at) if end is not None]
     return bool(ends) and min(ends) < remembered_since
 

@@ -1,4 +1,4 @@
-"""Policy overrides of users, as a snapshot contains them. Knows neither database nor Redis."""
+"""Policy overrides of users, as a snapshot contains them. Pure."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -10,8 +10,8 @@ from caret.foundation.ids import UserId
 
 @dataclass(frozen=True, slots=True)
 class OverrideAssignment:
-    overrides: tuple[PolicyOverride, ...] = ()  # without duplicates
-    # Each user's positions in `overrides`.
+    overrides: tuple[PolicyOverride, ...] = ()  # each override once
+    # By user: the positions in `overrides` of the overrides that apply to the user.
     override_indexes: Mapping[UserId, tuple[int, ...]] = field(default_factory=dict)
 
 
@@ -20,13 +20,15 @@ def assign_overrides(
 ) -> OverrideAssignment:
     """Assign overrides to users. Users without overrides are left out.
 
-    `overrides_by_user` has each user's overrides in a fixed order.
+    `overrides_by_user` has each user's overrides in a fixed order. A team's override
+    is the same object for all users of the team: this identity shows that it is the same override.
     """
     index_by_id: dict[int, int] = {}
     overrides: list[PolicyOverride] = []
     override_indexes: dict[UserId, tuple[int, ...]] = {}
     for user_id, user_overrides in sorted(overrides_by_user.items()):
-        for override in (ordered_overrides := list(user_overrides)):
+        ordered_overrides = list(user_overrides)
+        for override in ordered_overrides:
             if id(override) not in index_by_id:
                 index_by_id[id(override)] = len(overrides)
                 overrides.append(override)

@@ -1,4 +1,7 @@
-"""Platform limits: upper bounds of a tenant's policy, applied before gateways read it."""
+"""Platform limits: upper bounds of the limits in a tenant's policy, set by operators.
+
+They are applied to the policy before gateways read it.
+"""
 
 from dataclasses import dataclass
 
@@ -9,7 +12,7 @@ from caret.contracts.policy import RateLimit, TenantPolicy
 
 @dataclass(frozen=True, slots=True)
 class PlatformLimits:
-    """Upper bounds. None: unlimited."""
+    """Upper bounds. None: no upper bound."""
 
     max_concurrent_completions: int | None  # for each gateway; at least 1
     max_requests_per_minute: int | None  # of the tenant over all gateways; at least 1
@@ -28,6 +31,7 @@ def apply_platform_limits(policy: TenantPolicy, platform_limits: PlatformLimits)
 
 
 def _intersect(limit: RateLimit | None, per_minute: int) -> RateLimit:
+    """Return the limit with both of its values restricted to `per_minute` requests."""
     if limit is None:
         return RateLimit(per_minute=per_minute, burst=per_minute)
     return RateLimit(

@@ -1,9 +1,10 @@
 """Publishing of snapshots to Redis, where gateways read them.
 
-A change raises the tenant's `snapshot_version` in its own transaction
-(tenants.policy.snapshot_version) and publishes after the commit. `republish_stale_snapshots` runs
-every few seconds and publishes the snapshots that Redis lacks. A snapshot is missing if the process
-was killed before the publication, if Redis was unavailable, or if Redis lost or restored its data.
+An operation that changes a snapshot raises the tenant's `snapshot_version` in its own transaction
+(tenants.policy.snapshot_version), and publishes the snapshot after the commit.
+`republish_stale_snapshots` runs every few seconds and publishes the snapshots that Redis lacks. A
+snapshot is missing if the process was killed before the publication, if Redis was unavailable, or
+if Redis lost its data or restored older data.
 """
 
 from collections.abc import Mapping
@@ -70,7 +71,7 @@ def write_snapshot(connection: redis.Redis, snapshot: TenantSnapshot) -> bool:
 
 
 def republish_stale_snapshots(*, now: datetime) -> int:
-    """Publish the snapshots that Redis lacks, and return how many.
+    """Publish the snapshots that Redis lacks, and return how many were published.
 
     One query and one read of Redis if there is nothing to do. Raises redis.RedisError.
     """
@@ -83,6 +84,8 @@ def republish_stale_snapshots(*, now: datetime) -> int:
 
 
 class RepairReason(StrEnum):
+    """The reason why a snapshot must be published again."""
+
     UNPUBLISHED = "unpublished"  # Redis has an older version: a change was not published
     LOST = "lost"  # Redis has no version: it lost its data
     AHEAD = "ahead"  # Redis has a newer version: the database was restored from a backup
@@ -92,7 +95,9 @@ class RepairReason(StrEnum):
 @dataclass(frozen=True, slots=True)
 class SnapshotRepair:
     reason: RepairReason
-    skip_ahead: int | None  # publish a version higher than this; None: the current version
+    # The version in Redis, which the published version must exceed. None: publish the version that
+    # the database has.
+    skip_ahead: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,13 +105,16 @@ class PublishedState:
     """The versions and snapshots in Redis."""
 
     versions: Mapping[TenantId, int]
-    snapshots: frozenset[TenantId]
+    snapshots: frozenset[TenantId]  # tenants whose snapshot is in Redis
 
 
 def plan_repairs(
     versions: Mapping[TenantId, int], published_state: PublishedState
 ) -> dict[TenantId, SnapshotRepair]:
-    """Return the tenants whose snapshots to publish. `versions` are those in the database."""
+    """Return the repairs of the tenants whose snapshots must be published again.
+
+    `versions` are those in the database.
+    """
     repairs = {}
     for tenant_id, version in versions.items():
         published_version = published_state.versions.get(tenant_id)
@@ -141,6 +149,7 @@ def _read_published(connection: redis.Redis) -> PublishedState:
 
 
 def _repair_snapshot(tenant_id: TenantId, repair: SnapshotRepair, now: datetime) -> bool:
+    """Publish a snapshot, and return whether this succeeded. Raises redis.RedisError."""
     if repair.skip_ahead is not None:
         _skip_ahead(tenant_id, repair.skip_ahead)
     try:
@@ -154,6 +163,7 @@ def _repair_snapshot(tenant_id: TenantId, repair: SnapshotRepair, now: datetime)
 
 
 def _skip_ahead(tenant_id: TenantId, version: int) -> None:
+    """Raise the tenant's `snapshot_version` above `version`, unless it is already higher."""
     Tenant.objects.filter(id=tenant_id, snapshot_version__lte=version).update(
         snapshot_version=version + 1
     )

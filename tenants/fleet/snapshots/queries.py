@@ -35,8 +35,8 @@ from tenants.privacy.consent.queries import find_all_effective_consents
 def read_snapshot(*, tenant_id: TenantId, now: datetime) -> TenantSnapshot:
     """Return the tenant's current snapshot.
 
-    Seven queries. Overrides of the policy add four, hard budgets three. A model catalogue and
-    content capture each add two. Raises NotFound.
+    Seven queries. Policy overrides add four, and hard budgets three. A model catalogue and content
+    capture each add two. Raises NotFound.
     """
     with tenant_scope(tenant_id):
         # The version is read before the contents. If a change is committed in between, the old

@@ -1,4 +1,4 @@
-"""Authentication of service keys at the REST API, before the tenant is known."""
+"""Authentication of service keys at the REST API. The key determines the tenant."""
 
 from datetime import datetime
 from typing import Final
@@ -17,15 +17,16 @@ from tenants.models import ApiKey
 from tenants.security.authorization.actor import Actor, KeyGrant
 from tenants.usage.ingestion.key_last_used import record_key_use
 
-# Lookup IDs are random and not reserved: several tenants may have the same one.
+# Lookup IDs are random and unique only within a tenant: several tenants may have the same one.
 _MAX_KEYS_PER_LOOKUP_ID: Final = 16
 
 
 def authenticate_key(*, text: str, address: str | None, now: datetime) -> Actor:
     """Return the actor of a service key, and record the use of the key.
 
-    As at the gateways, the error says that a key is revoked or expired only if the caller presents
-    the whole key from an allowed network. Raises Unauthenticated.
+    `address` is the caller's IP address. The error says that a key is revoked or expired only if
+    the caller presents the whole key from an allowed network. Gateways do the same. Raises
+    Unauthenticated.
     """
     key = parse_key(text)
     if key is None:
@@ -45,9 +46,10 @@ def authenticate_key(*, text: str, address: str | None, now: datetime) -> Actor:
 def find_key_actor(
     *, tenant_id: TenantId, lookup_id: LookupId, address: str | None, now: datetime
 ) -> Actor:
-    """Return the actor of a service key that was authenticated before. Inside the tenant's scope.
+    """Return the actor of a service key that was authenticated before.
 
-    The actor has the key's current permissions. Raises Unauthenticated.
+    The actor has the key's current permissions. Must run inside the tenant's scope. Raises
+    Unauthenticated.
     """
     rows = ApiKey.objects.filter(tenant_id=tenant_id, lookup_id=lookup_id).select_related("tenant")
     row = rows.order_by("id").first()
@@ -59,6 +61,7 @@ def find_key_actor(
 
 
 def _check_in_force(row: ApiKey, secret: KeySecret, now: datetime) -> None:
+    """Check the kind, the state and the tenant of a key. Raises Unauthenticated."""
     if row.kind != KeyKind.SERVICE:
         raise Unauthenticated("wrong_api_key_kind", "The REST API accepts only service keys.")
     if row.revoked_at is not None:

@@ -12,7 +12,7 @@ from caret.contracts.api_key import ParsedKey, digest_key
 from caret.foundation.crypto.key_derivation import derive_key
 from tenants.models import ApiKey
 
-_NO_DIGEST: Final = bytes(32)
+_NO_DIGEST: Final = bytes(32)  # matches no key
 _DUMMY_PEPPER_VERSION: Final = 1
 
 
@@ -21,7 +21,7 @@ class KeySecret:
     digest: bytes
     pepper_version: int
     expires_at: datetime | None  # None: never
-    is_superseded: bool = False  # the previous secret, valid only until the overlap ends
+    is_superseded: bool = False  # True: the previous secret, which a rotation has replaced
 
 
 def list_secrets(row: ApiKey) -> list[KeySecret]:
@@ -55,6 +55,7 @@ def match_secret(key: ParsedKey, rows: Iterable[ApiKey]) -> tuple[ApiKey, KeySec
 
 
 def compute_key_digest(key: ParsedKey, *, pepper_version: int) -> bytes:
+    """Return the digest of a key. Each version derives another pepper from the root secret."""
     return digest_key(derive_key(settings.ROOT_SECRET, f"key-pepper/{pepper_version}"), key)
 
 

@@ -1,7 +1,7 @@
 """Reports of leaked keys, queued until a worker handles them.
 
-A report waits in a Redis list and contains digests only, no key text. No key is looked up before
-the response, so that the response time reveals nothing to the reporter.
+A report waits in a Redis list. It contains digests of the key, but not its text. No key is looked
+up before the response to the reporter, so the response time does not reveal which keys exist.
 """
 
 import re
@@ -17,24 +17,26 @@ from tenants.base.errors import Conflict
 from tenants.identity.api_keys.key_secrets import compute_key_digest
 from tenants.identity.api_keys.row_writes import PEPPER_VERSION
 
-REPORT_QUEUE: Final = "caret:keys:leak-reports"
-MAX_WAITING: Final = 10_000
-MAX_REPORTS_AT_ONCE: Final = 200
+REPORT_QUEUE: Final = "caret:keys:leak-reports"  # a Redis list of encoded reports
+MAX_WAITING: Final = 10_000  # reports; no further ones are accepted while more are waiting
+MAX_REPORTS_AT_ONCE: Final = 200  # of one call of build_leak_reports
 _MAX_PLACE_CHARS: Final = 300
 _UNPRINTABLE: Final = re.compile(r"[^\x20-\x7e]+")
 _ANY_KEY: Final = re.compile(KEY_PATTERN.pattern)
 
 
 class LeakReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A report of one key."""
+
     lookup_id: LookupId
     digests: tuple[bytes, ...]  # one for each version of the pepper, beginning with version 1
-    place: str  # the location that the reporter gives; may be ""
+    place: str  # where the reporter found the key, such as a URL; may be ""
 
 
 def build_leak_reports(texts: Iterable[str], *, location: str) -> list[LeakReport]:
     """Return a report for each well-formed key in the texts, without duplicates.
 
-    Returns at most MAX_REPORTS_AT_ONCE reports.
+    `location` is where the reporter found the texts. Returns at most MAX_REPORTS_AT_ONCE reports.
     """
     keys = (parse_key(match[0]) for text in texts for match in _ANY_KEY.finditer(text))
     keys_by_text = {key.text: key for key in keys if key is not None}
@@ -58,7 +60,7 @@ def enqueue_reports(connection: redis.Redis, reports: list[LeakReport]) -> None:
 
 
 def peek_reports(connection: redis.Redis, *, limit: int) -> list[bytes]:
-    """Return the encoded reports at the front of the queue, and leave them there."""
+    """Return up to `limit` encoded reports from the front of the queue, and leave them there."""
     reports: list[bytes] = connection.lrange(REPORT_QUEUE, 0, limit - 1)  # type: ignore[assignment]
     return reports
 
@@ -81,5 +83,5 @@ def decode_report(data: bytes) -> LeakReport:
 
 
 def _clean_location(text: str) -> str:
-    """Return the location without the key itself: a URL may contain it as a parameter."""
+    """Return the location in printable ASCII, without keys: a URL may contain the leaked key."""
     return _UNPRINTABLE.sub(" ", _ANY_KEY.sub("cpk_...", text))[:_MAX_PLACE_CHARS]

@@ -1,7 +1,7 @@
-"""Response to a leaked key: it is revoked, and its owner is notified.
+"""Response to a leaked key: the key is revoked, and its owner is notified.
 
-If the previous secret of a rotated key leaked, only that secret ends: the key keeps working with
-its current secret.
+If the previous secret of a rotated key leaked, only that secret ends. The key continues to work
+with its current secret.
 """
 
 import hmac
@@ -35,7 +35,7 @@ from tenants.security.authorization.directory import list_members
 
 logger = structlog.get_logger(__name__)
 
-_MAX_AT_ONCE: Final = 100
+_MAX_AT_ONCE: Final = 100  # reports in a run
 _MAIL: Final = """\
 The API key cpk_{kind}_{lookup_id} ("{name}") was found in public{place}.
 The secret that was found no longer works. If the console shows that the key is revoked, create a
@@ -44,7 +44,7 @@ new key. Check how the secret was used.
 
 
 def process_leak_reports(connection: redis.Redis, *, now: datetime) -> int:
-    """Handle queued reports, at most _MAX_AT_ONCE, and return their number.
+    """Handle up to _MAX_AT_ONCE queued reports, and return their number.
 
     A report whose e-mail cannot be sent goes to the end of the queue. A retry does not repeat steps
     that have succeeded.
@@ -65,16 +65,16 @@ def process_leak_reports(connection: redis.Redis, *, now: datetime) -> int:
 
 
 def handle_leak(report: LeakReport, *, now: datetime) -> None:
-    """Revoke a leaked key and notify its owner.
+    """End the leaked secret of each key that the report matches, and notify the key's owner.
 
-    Raises OSError, SMTPException or ValueError if the key is revoked but the e-mail was not sent.
+    Raises OSError, SMTPException or ValueError if an e-mail cannot be sent.
     """
     with key_lookup_scope(report.lookup_id):
         rows = list(ApiKey.objects.filter(lookup_id=report.lookup_id).order_by("tenant_id"))
     for row in rows:
         if any(_has_reported_digest(report, secret) for secret in list_secrets(row)):
             tenant_id = TenantId(str(row.tenant_id))
-            _revoke_key(tenant_id, row, report, now)
+            _end_leaked_secret(tenant_id, row, report, now)
             _send_notice(tenant_id, row, report, now)
 
 
@@ -83,8 +83,8 @@ def _has_reported_digest(report: LeakReport, secret: KeySecret) -> bool:
     return index < len(report.digests) and hmac.compare_digest(report.digests[index], secret.digest)
 
 
-def _revoke_key(tenant_id: TenantId, row: ApiKey, report: LeakReport, now: datetime) -> None:
-    """End the leaked secret: revoke the key, or end its previous secret if that one leaked.
+def _end_leaked_secret(tenant_id: TenantId, row: ApiKey, report: LeakReport, now: datetime) -> None:
+    """Revoke the key, or only end its previous secret if that one leaked.
 
     Does nothing if the key is revoked, or if the leaked previous secret has already ended.
     """
@@ -111,7 +111,7 @@ def _revoke_key(tenant_id: TenantId, row: ApiKey, report: LeakReport, now: datet
 
 
 def _send_notice(tenant_id: TenantId, row: ApiKey, report: LeakReport, now: datetime) -> None:
-    """Notify the recipients, once for each leak."""
+    """Send the e-mail about a leak, once for each leak. Raises like handle_leak."""
     with tenant_scope(tenant_id):
         leaked_keys = ApiKey.objects.filter(tenant_id=tenant_id, id=row.id, leaked_at__isnull=False)
         not_notified = leaked_keys.exclude(leak_notified_at__gte=F("leaked_at"))
@@ -125,9 +125,10 @@ def _send_notice(tenant_id: TenantId, row: ApiKey, report: LeakReport, now: date
 
 
 def _find_recipients(tenant_id: TenantId, row: ApiKey) -> list[str]:
-    """Return the owner's address.
+    """Return the e-mail address of the key's owner.
 
-    If there is no owner, or if they left the tenant, return the addresses of the key managers.
+    If the key has no owner, or if the owner has left the tenant, return the addresses of all
+    members with the role OWNER or ADMINISTRATOR.
     """
     members = list_members(tenant_id=tenant_id)
     owner = [member.email for member in members if member.user_id == str(row.owner_id)]

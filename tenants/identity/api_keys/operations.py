@@ -43,14 +43,14 @@ from tenants.security.audit.operations import record_change
 from tenants.security.authorization.actor import Actor, build_system_actor
 from tenants.security.authorization.directory import list_tenants
 
-MAX_OVERLAP: Final = timedelta(days=7)
+MAX_OVERLAP: Final = timedelta(days=7)  # of the old and the new secret of a rotated key
 _MAX_OVERLAP_HOURS: Final = MAX_OVERLAP // timedelta(hours=1)
-_MAX_KEYS_PER_RUN: Final = 500  # each is revoked in its own transaction
+_MAX_KEYS_PER_RUN: Final = 500  # of a tenant; each key is revoked in its own transaction
 log = structlog.get_logger(__name__)
 
 
 def revoke_all_idle_keys(*, now: datetime) -> None:
-    """Revoke the idle keys of every tenant."""
+    """Revoke the idle keys of every tenant. An error is logged, and the next tenant follows."""
     for tenant_id in list_tenants().values():
         try:
             revoke_idle_keys(tenant_id=tenant_id, now=now)
@@ -93,7 +93,7 @@ class CreatedKey:
 class KeyRotation:
     """Options of a rotation."""
 
-    overlap: timedelta  # how long the old secret stays valid, at most MAX_OVERLAP
+    overlap: timedelta  # for which the old secret stays valid, at most MAX_OVERLAP
     expires_at: datetime | None = None  # None: keep the current expiry
     reason: str = ""
 
@@ -105,7 +105,7 @@ def create_key(*, actor: Actor, new: KeyRequest, now: datetime) -> CreatedKey:
 
 
 def add_key(actor: Actor, new: KeyRequest, now: datetime, *, reason: str = "") -> CreatedKey:
-    """Create a key for an operation that has checked the permission.
+    """Create a key. The caller has checked the permission.
 
     Raises the errors of create_key.
     """
@@ -115,7 +115,7 @@ def add_key(actor: Actor, new: KeyRequest, now: datetime, *, reason: str = "") -
     require_earlier_expiry_than_actor(actor, new.expires_at)
     generated = generate_key(new.kind)
     with tenant_scope(actor.tenant_id):
-        # This locks the tenant, so that two concurrent creations cannot both take the last slot.
+        # This locks the tenant, so that concurrent creations cannot exceed the maximum of keys.
         mark_snapshot_stale(tenant_id=actor.tenant_id)
         check_key_lifetime_policy(actor, new.owner_id, new.expires_at, now)
         require_below_key_limit(actor, now)
@@ -174,7 +174,7 @@ def rotate_key(
 
 
 def revoke_key(*, actor: Actor, lookup_id: LookupId, reason: str, now: datetime) -> KeyView:
-    """Revoke a key. Gateways reject it within a second. A revoked key stays unchanged.
+    """Revoke a key. Gateways reject it within a second. Nothing changes if it was revoked before.
 
     Members without REVOKE_KEYS may revoke their own keys. Raises Forbidden, InvalidValue, NotFound.
     """
@@ -232,7 +232,7 @@ def _check_rotation(
     """Check the options of a rotation. Raises Forbidden, InvalidValue."""
     require_lookup_id(lookup_id)
     if actor.key == lookup_id:
-        # A thief of the key could otherwise lock out its owner and use it for longer.
+        # Otherwise a thief of the key could lock out its users and use it for longer.
         raise Forbidden("A key cannot rotate itself. Use another key, or sign in.")
     if not timedelta(0) <= rotation.overlap <= MAX_OVERLAP:
         raise InvalidValue(
@@ -248,7 +248,7 @@ def _find_rotatable_key(actor: Actor, lookup_id: LookupId, now: datetime) -> Api
     key = find_key(actor=actor, lookup_id=lookup_id, now=now)
     if key.state is not KeyState.ACTIVE:
         raise Conflict("You can rotate only active keys.")
-    if key.is_playground:  # hidden in lists, since it lives for an hour
+    if key.is_playground:  # create_playground_key rotates it
         raise Conflict(
             "You cannot rotate the playground's key. Start the playground again to get a new one."
         )

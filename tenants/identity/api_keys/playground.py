@@ -1,12 +1,12 @@
 """The key of the console's playground. Only that page receives it, and it expires after an hour.
 
 Rules:
-1. A member has one key, and each start gives it a new secret. Starts therefore do not fill up lists
-   and snapshots, which have room for a limited number of keys.
+1. A member has one playground key, and each start of the playground gives it a new secret. If each
+   start created a key, the tenant would soon reach its maximum of keys.
 2. A new secret ends the previous one at once.
-3. Leaving a page ends only the secret that this page has received: the user may have opened another
-   page since.
-4. A revoked key stays revoked; the next start creates another key.
+3. Leaving a page ends only the secret that this page has received. The user may have opened another
+   page since then.
+4. A revoked key stays revoked. The next start creates another key.
 """
 
 import uuid
@@ -37,14 +37,14 @@ from tenants.policy.snapshot_version import mark_snapshot_stale
 from tenants.security.audit.operations import ChangeFields, record_change
 from tenants.security.authorization.actor import Actor
 
-NAME: Final = "Playground"
-# A policy can limit the lifetime of keys to a day, but not to less, so it always allows this.
+NAME: Final = "Playground"  # of the keys
+# Every policy allows this: it can limit the lifetime of keys to a day, but not to less.
 LIFETIME: Final = timedelta(hours=1)
 SCOPES: Final = frozenset({KeyScope.INLINE, KeyScope.BLOCK})  # the modes that the page requests
 
 
 def create_playground_key(*, actor: Actor, now: datetime) -> CreatedKey:
-    """Create or rotate the member's playground key. Gateways accept it at once.
+    """Create or rotate the actor's playground key. Gateways accept it at once.
 
     Raises Forbidden, InvalidValue, Conflict.
     """
@@ -76,7 +76,7 @@ def create_playground_key(*, actor: Actor, now: datetime) -> CreatedKey:
 
 
 def end_playground_key(*, actor: Actor, issued_at: datetime, now: datetime) -> bool:
-    """End the secret that was issued at `issued_at`. Return False if it was not in force.
+    """End the actor's secret that was issued at `issued_at`. Return False if it was not in force.
 
     Raises Forbidden.
     """
@@ -105,7 +105,7 @@ def end_playground_key(*, actor: Actor, issued_at: datetime, now: datetime) -> b
 
 
 def _require_user(actor: Actor) -> UserId:
-    """Return the actor's user ID. Raises Forbidden for callers without a session."""
+    """Return the actor's user ID. Raises Forbidden if the actor is not a user."""
     actor.require(Permission.USE_PLAYGROUND)
     if actor.user_id is None:
         raise Forbidden("Only members can use the playground.")

@@ -30,8 +30,8 @@ from tenants.models.api_key import filter_idle_keys
 from tenants.security.authorization.actor import Actor
 from tenants.security.authorization.erased_users import find_erased_users, get_visible_email
 
-MAX_IDLE_DAYS: Final = 3_660
-_PEOPLE: Final = ("owner", "created_by", "issued_by")
+MAX_IDLE_DAYS: Final = 3_660  # for list_idle_keys
+_PEOPLE: Final = ("owner", "created_by", "issued_by")  # foreign keys to users
 
 
 class KeyState(StrEnum):
@@ -47,19 +47,21 @@ class KeyView:
     name: str
     owner_id: UserId | None  # None: a service key
     owner_email: str | None  # None: a service key or an erased user
-    # If an API key created it: the user who was shown that key. None: unknown or an erased user.
+    # The creator. If another API key created this key: the user who was shown that other key.
+    # None: unknown or an erased user.
     created_by_email: str | None
     # The user who was shown the current text. None: unknown or an erased user.
     issued_by_email: str | None
     state: KeyState
     created_at: datetime
     expires_at: datetime | None  # None: never
-    revoked_at: datetime | None
+    revoked_at: datetime | None  # None: not revoked
     last_used_at: datetime | None  # to the minute; None: never used
     scopes: frozenset[KeyScope]
     networks: tuple[str, ...]  # networks that the key may be used from; empty: any
     issued_at: datetime  # of the current text
-    previous_ends_at: datetime | None  # of the text before rotation; None: there is none
+    # When the text from before the last rotation becomes invalid; None: there is none.
+    previous_ends_at: datetime | None
     is_playground: bool  # created by the playground, for an hour
     is_device: bool  # issued to an editor that signed in
     leaked_at: datetime | None  # when the key was found in public; None: never
@@ -67,8 +69,8 @@ class KeyView:
 
 @dataclass(frozen=True, slots=True)
 class KeySummary:
-    keys: list[KeyView]  # newest first
-    total: int
+    keys: list[KeyView]  # the newest ones, newest first
+    total: int  # number of keys, including those that are not in `keys`
 
 
 def list_keys(*, actor: Actor, limit: int, cursor: str | None, now: datetime) -> Page[KeyView]:
@@ -82,7 +84,7 @@ def list_keys(*, actor: Actor, limit: int, cursor: str | None, now: datetime) ->
 def list_idle_keys(
     *, actor: Actor, unused_for: timedelta, limit: int, cursor: str | None, now: datetime
 ) -> Page[KeyView]:
-    """Return a page of active keys that were not used, created or rotated within `unused_for`.
+    """Return a page of active keys that were not used, created or rotated in the last `unused_for`.
 
     Raises the same errors as list_keys.
     """
@@ -114,7 +116,7 @@ def require_lookup_id(lookup_id: LookupId) -> None:
 
 
 def is_key_active(*, tenant_id: TenantId, key: ParsedKey, now: datetime) -> bool:
-    """Return whether this text of a key is valid for the tenant. Checks no permission."""
+    """Return whether the text of a key is valid in the tenant now. Checks no permission."""
     with tenant_scope(tenant_id):
         match = match_secret(key, ApiKey.objects.filter(lookup_id=key.lookup_id))
     if match is None or _compute_state(match[0], now) is not KeyState.ACTIVE:
@@ -158,6 +160,7 @@ def select_visible_keys(actor: Actor) -> QuerySet[ApiKey]:
 
 
 def find_erased_people(rows: Sequence[ApiKey]) -> frozenset[uuid.UUID]:
+    """Return the erased users among the owners, creators and issuers of a tenant's keys."""
     people = (id_ for row in rows for id_ in (row.owner_id, row.created_by_id, row.issued_by_id))
     return find_erased_users(TenantId(str(rows[0].tenant_id)), people) if rows else frozenset()
 

@@ -1,6 +1,6 @@
-"""Writes of key rows, and the checks before them, for operations.
+"""Writes of key rows, and the checks before them, for operations on keys.
 
-Call them in the tenant's scope, with the tenant locked.
+Call these functions inside the tenant's scope, with the tenant locked.
 """
 
 from datetime import datetime, timedelta
@@ -22,7 +22,7 @@ from tenants.policy.queries import load_active_policy
 from tenants.security.audit.operations import ChangeFields
 from tenants.security.authorization.actor import Actor
 
-PEPPER_VERSION: Final = 1
+PEPPER_VERSION: Final = 1  # for new digests (compute_key_digest)
 MAX_KEYS: Final = 5_000  # of a tenant: the snapshot then has 1.1 MB at each gateway
 
 # Snapshots contain a key for this long after its end, so that gateways answer "revoked" or
@@ -37,9 +37,10 @@ def set_secret(
     expires_at: datetime | None,
     now: datetime,
 ) -> tuple[ChangeFields, ChangeFields]:
-    """Store a new secret, and return the state before and after for the audit log.
+    """Store a new secret, and return the fields before and after for the audit log.
 
-    The caller sets `row.issued_by_id` before; it is stored, too.
+    The old secret stays valid for `overlap`, but not after the old expiry of the key. The caller
+    sets `row.issued_by_id` before the call; the function stores it, too.
     """
     before: ChangeFields = {
         "issued_at": _format_time(row.issued_at or row.created_at),
@@ -82,7 +83,7 @@ def check_key_lifetime_policy(
 def load_owner_policy(tenant_id: TenantId, owner_id: UserId | None) -> TenantPolicy:
     """Return the effective policy of a key's owner.
 
-    `owner_id` None: a service key. No override applies to it.
+    `owner_id` is None for a service key. No policy override applies to such a key.
     """
     if owner_id is None:
         return load_active_policy(tenant_id=tenant_id)
@@ -90,7 +91,7 @@ def load_owner_policy(tenant_id: TenantId, owner_id: UserId | None) -> TenantPol
 
 
 def require_below_key_limit(actor: Actor, now: datetime) -> None:
-    """Check the tenant's maximum of keys, counted as in the snapshot. Raises Conflict."""
+    """Check that the tenant has fewer than MAX_KEYS keys in its snapshot. Raises Conflict."""
     remembered_since = now - REVOKED_KEY_RETENTION
     is_forgotten = Q(revoked_at__lt=remembered_since) | Q(expires_at__lt=remembered_since)
     keys = ApiKey.objects.filter(tenant_id=actor.tenant_id).exclude(is_forgotten)
@@ -106,7 +107,8 @@ def require_below_key_limit(actor: Actor, now: datetime) -> None:
 def require_member(actor: Actor, owner_id: UserId | None) -> None:
     """Check that the owner is a current member.
 
-    The foreign key also accepts former members. Raises InvalidValue.
+    The database constraint also accepts former members. None: a service key, which has no owner.
+    Raises InvalidValue.
     """
     members = Membership.objects.filter(tenant_id=actor.tenant_id, ended_at=None)
     if owner_id is not None and not members.filter(user_id=owner_id).exists():
@@ -114,6 +116,7 @@ def require_member(actor: Actor, owner_id: UserId | None) -> None:
 
 
 def insert_key(actor: Actor, new: KeyRequest, generated: ParsedKey, now: datetime) -> None:
+    """Insert the row of a new key. Raises Conflict if its lookup ID exists in the tenant."""
     try:
         with transaction.atomic():
             ApiKey.objects.create(
@@ -134,14 +137,15 @@ def insert_key(actor: Actor, new: KeyRequest, generated: ParsedKey, now: datetim
                 is_device=new.is_device,
             )
     except IntegrityError as error:
-        # Lookup IDs collide once in 2^47.
+        # Two random lookup IDs are equal with a probability of about 1 in 2^47.
         raise Conflict("Something went wrong. Try again.") from error
 
 
 def to_change_fields(new: KeyRequest) -> ChangeFields:
-    """Return the facts for the audit log.
+    """Return the fields of a new key for the audit log.
 
-    The name is left out: people choose it, and audit entries outlive an erasure.
+    The name is left out. It may contain personal data, and an erasure does not change audit
+    entries.
     """
     return {
         "kind": new.kind.value,

@@ -1,8 +1,8 @@
 """Scopes of API keys, in tables for operations, snapshots, the REST API and tests.
 
-A scope of inference allows modes at the gateways. Any other scope grants permissions of the REST
-API and is for service keys only. Some permissions belong to no scope: a key that could manage
-members could create a user with more permissions than its own.
+Each inference scope allows some modes at the gateways. Any other scope grants permissions at the
+REST API, and is for service keys only. Some permissions belong to no scope. For example, a key that
+could manage members could create a user with more permissions than its own.
 """
 
 from collections.abc import Iterable
@@ -37,7 +37,7 @@ class KeyScope(StrEnum):
     RETENTION_READ = "retention:read"
     BILLING_READ = "billing:read"
     BUDGETS_WRITE = "budgets:write"
-    EXPORTS = "exports"  # needs also the scope that reads the same data
+    EXPORTS = "exports"  # an export also needs the scope that reads the same data
 
 
 _P = Permission
@@ -87,11 +87,11 @@ def list_permissions(scopes: Iterable[KeyScope]) -> frozenset[Permission]:
 
 
 def serialize_scopes(scopes: Iterable[KeyScope]) -> list[str]:
-    """Return the scopes sorted, so that equal sets are stored as equal rows."""
+    """Return the values of the scopes, sorted, so that equal sets are stored as equal lists."""
     return sorted(scope.value for scope in scopes)
 
 
 def parse_scopes(texts: Iterable[str]) -> frozenset[KeyScope]:
-    """Parse the scopes of a row. Scopes of a newer release are dropped: they grant nothing."""
+    """Parse the scopes of a row. Unknown scopes are left out: they are from a newer release."""
     scopes_by_value = {scope.value: scope for scope in KeyScope}
     return frozenset(scopes_by_value[text] for text in texts if text in scopes_by_value)

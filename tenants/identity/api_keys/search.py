@@ -29,17 +29,18 @@ from tenants.models.api_key import filter_idle_keys, make_active_condition
 from tenants.policy.queries import load_active_policy
 from tenants.security.authorization.actor import Actor
 
-IDLE_DAYS: Final = 90  # if the policy sets no number of days
+IDLE_DAYS: Final = 90  # until a key is idle, if the policy sets no number of days
+# The places of keys without a last use or an expiry in the sort orders.
 _NEVER_USED: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _FAR_FUTURE: Final = datetime(9999, 1, 1, tzinfo=UTC)
+_LOOKUP_ID_CHARS: Final = 8
 
 
 class KeyConcern(StrEnum):
     """A reason to review a key."""
 
     IDLE = "idle"  # in force, but not used, created or rotated for a long time
-    # Unowned: its secret was shown to a user who may no longer create keys.
-    UNOWNED = "unowned"
+    UNOWNED = "unowned"  # shown to a user who may no longer create keys (api_keys.unowned)
     LEAKED = "leaked"  # found in public; the key may be in any state
 
 
@@ -72,13 +73,14 @@ class KeyFilter:
     playground keys are found.
     """
 
-    text: str = ""  # part of the name or of the owner's address, or the beginning of the lookup ID
+    # Part of the name or of the owner's e-mail address, or the beginning of the lookup ID.
+    text: str = ""
     kind: KeyKind | None = None
     state: KeyState | None = None
     owner_id: UserId | None = None
     concern: KeyConcern | None = None
     is_playground: bool = False
-    is_device: bool | None = None
+    is_device: bool | None = None  # issued to an editor that signed in
     order: KeyOrder = KeyOrder.CREATED
     is_descending: bool = True
 
@@ -87,7 +89,7 @@ class KeyFilter:
 class KeyCounts:
     """Numbers of keys. Playground keys count only in `leaked`."""
 
-    listed: int
+    listed: int  # in any state
     idle: int
     unowned: int
     leaked: int
@@ -152,8 +154,8 @@ def _filter_by_text(keys: QuerySet[ApiKey], text: str) -> QuerySet[ApiKey]:
     if not is_storable(text):
         return keys.none()
     owners = User.objects.filter(id=OuterRef("owner_id"), email__icontains=text)
-    # Logs and the list show the beginning of a key: cpk_live_Ab3dE6gH.
-    lookup_id = text.rpartition("_")[2][:8]
+    # Logs and lists show the beginning of a key, such as cpk_live_Ab3dE6gH: this text must find it.
+    lookup_id = text.rpartition("_")[2][:_LOOKUP_ID_CHARS]
     # A search must not reveal the address of an erased user.
     erased_owners = Membership.objects.filter(
         tenant_id=OuterRef("tenant_id"), user_id=OuterRef("owner_id"), erased_at__isnull=False
@@ -181,6 +183,6 @@ def _filter_by_concern(
 
 
 def _get_idle_days(actor: Actor) -> tuple[int, bool]:
-    """Return after how many days a key is idle, and whether the policy revokes it then."""
+    """Return the days until an unused key is idle, and whether the policy revokes idle keys."""
     days = load_active_policy(tenant_id=actor.tenant_id).revoke_idle_keys_after_days
     return (IDLE_DAYS, False) if days is None else (days, True)

@@ -1,7 +1,8 @@
-"""Unowned keys: keys whose secret was shown to a user who may no longer create keys.
+"""Unowned keys: active keys whose secret was shown to a user who may no longer create keys.
 
 They stay valid, because otherwise the programs that use them would stop. Owners and administrators
-can rotate or revoke them. A member's own keys are never unowned: they end with the membership.
+can rotate or revoke them. If a key was shown to its own owner, it is never unowned: it ends with
+the owner's membership.
 """
 
 from datetime import datetime
@@ -25,7 +26,7 @@ from tenants.models import ApiKey, Membership
 from tenants.models.api_key import make_active_condition
 from tenants.security.authorization.actor import Actor
 
-# In the result of a member operation; list_unowned_keys pages through all unowned keys.
+# In the result of a member operation. list_unowned_keys returns all unowned keys, in pages.
 MAX_SUMMARIZED_KEYS: Final = 100
 
 
@@ -50,7 +51,7 @@ def is_unowned(*, actor: Actor, lookup_id: LookupId, now: datetime) -> bool:
 def summarize_keys_shown_to(*, actor: Actor, user_id: UserId, now: datetime) -> KeySummary:
     """Return the newest unowned keys that a user was shown, and their total number.
 
-    For the results of member operations. Checks no permission to read keys. Must run inside the
+    Member operations return this summary. Checks no permission to read keys. Must run inside the
     tenant's scope. Three queries.
     """
     keys = ApiKey.objects.filter(tenant_id=actor.tenant_id, issued_by=UUID(user_id))
@@ -58,6 +59,7 @@ def summarize_keys_shown_to(*, actor: Actor, user_id: UserId, now: datetime) -> 
 
 
 def filter_unowned_keys(keys: QuerySet[ApiKey], now: datetime) -> QuerySet[ApiKey]:
+    """Return the unowned ones of the keys."""
     key_creators = Membership.objects.filter(
         tenant_id=OuterRef("tenant_id"),
         user_id=OuterRef("issued_by_id"),

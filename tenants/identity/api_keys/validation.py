@@ -1,7 +1,7 @@
 """Validation of requests for keys. Pure.
 
 A key never has more permissions than the actor that creates or rotates it. Otherwise a key that may
-create keys could create one with all permissions.
+create keys could create a key with all permissions.
 """
 
 from collections.abc import Iterable
@@ -19,7 +19,7 @@ from tenants.security.authorization.actor import Actor
 
 MAX_NAME_CHARS: Final = 120
 MAX_NETWORKS: Final = 20
-MAX_LIFETIME: Final = timedelta(days=3_660)
+MAX_LIFETIME: Final = timedelta(days=3_660)  # ten years
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class KeyRequest:
 
 
 def validate_key_request(new: KeyRequest, now: datetime) -> KeyRequest:
-    """Return the request in normalized form. Raises InvalidValue."""
+    """Return the request with its name and networks in normalized form. Raises InvalidValue."""
     name = new.name.strip()
     if not 1 <= len(name) <= MAX_NAME_CHARS or not (name.isprintable() and is_storable(name)):
         raise InvalidValue(
@@ -51,7 +51,7 @@ def validate_key_request(new: KeyRequest, now: datetime) -> KeyRequest:
 
 
 def check_expiry(expires_at: datetime | None, now: datetime) -> None:
-    """Check that the key expires in the future and not too late. Raises InvalidValue."""
+    """Check that the key expires in the future, within MAX_LIFETIME. Raises InvalidValue."""
     if expires_at is not None and not now < expires_at <= now + MAX_LIFETIME:
         raise InvalidValue(
             "expires_at", "Choose an expiry date in the future, at most ten years from now."
@@ -59,7 +59,7 @@ def check_expiry(expires_at: datetime | None, now: datetime) -> None:
 
 
 def check_lifetime(expires_at: datetime | None, now: datetime, *, max_days: int | None) -> None:
-    """Check the policy's maximum lifetime, `max_days`. Raises InvalidValue."""
+    """Check the policy's maximum lifetime, `max_days`; None: no maximum. Raises InvalidValue."""
     if max_days is None:
         return
     latest = now + timedelta(days=max_days)
@@ -117,7 +117,7 @@ def require_current_secret(actor: Actor) -> None:
 
 
 def require_earlier_expiry_than_actor(actor: Actor, expires_at: datetime | None) -> None:
-    """Check that the key does not outlive the key that creates it. Raises Forbidden."""
+    """Check that a key does not expire later than the key that creates it. Raises Forbidden."""
     end = None if actor.grant is None else actor.grant.expires_at
     if end is not None and (expires_at is None or expires_at > end):
         raise Forbidden("A key cannot create a key that expires later than itself.")

@@ -9,13 +9,13 @@ from django.conf import settings
 
 logger = structlog.get_logger(__name__)
 
-_LIFETIME_S: Final = 5.0
+_TIMEOUT_S: Final = 5.0  # of a lookup, retries included
 
 
 def look_up_txt_records(name: str) -> list[str]:
-    """Return the TXT records; empty if there are none or the DNS does not answer."""
+    """Return the TXT records of a name. Return [] if there are none or the DNS does not answer."""
     try:
-        response = _make_resolver().resolve(name, "TXT", lifetime=_LIFETIME_S)
+        response = _make_resolver().resolve(name, "TXT", lifetime=_TIMEOUT_S)
     except (dns.exception.DNSException, OSError) as error:
         logger.info("domain.not_resolved", domain=name, reason=type(error).__name__)
         return []
@@ -23,6 +23,7 @@ def look_up_txt_records(name: str) -> list[str]:
 
 
 def _make_resolver() -> dns.resolver.Resolver:
+    """Return the resolver of CARET_DOMAIN_RESOLVER; without this setting, the system's."""
     if settings.DOMAIN_RESOLVER is None:
         return dns.resolver.Resolver()
     resolver = dns.resolver.Resolver(configure=False)

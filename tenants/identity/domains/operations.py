@@ -22,8 +22,7 @@ from tenants.security.authorization.actor import Actor
 
 MAX_DOMAINS: Final = 100  # per tenant
 
-# Returns the TXT records of a name.
-Resolve = Callable[[str], list[str]]
+Resolve = Callable[[str], list[str]]  # returns the TXT records of a name
 
 
 def claim_domain(*, actor: Actor, name: str, now: datetime) -> DomainView:
@@ -58,7 +57,7 @@ def verify_domain(
     now: datetime,
     exempt_session_key: str | None = None,
 ) -> DomainView:
-    """Verify a domain by its DNS record.
+    """Verify a domain by its TXT record. `resolve` returns the TXT records of a name.
 
     If the tenant has an identity provider, the sessions of the domain's users end, because these
     users must now sign in at the provider. The session `exempt_session_key` continues.
@@ -70,7 +69,7 @@ def verify_domain(
     domain = find_domain(actor=actor, domain_id=domain_id)
     if domain.verified_at is not None:
         return domain
-    # Before the transaction: no lock is held while the DNS answers.
+    # The DNS is queried before the transaction, so that no lock is held while it answers.
     if domain.txt_record not in resolve(domain.name):
         raise Conflict(
             "The TXT records of {name} do not include the expected one yet, which starts with "
@@ -80,7 +79,7 @@ def verify_domain(
         )
     with tenant_scope(actor.tenant_id):
         mark_snapshot_stale(tenant_id=actor.tenant_id)
-        # The domain may have been released or verified since: the tenant is locked only now.
+        # The domain may have been released or verified before the tenant was locked.
         domain = find_domain(actor=actor, domain_id=domain_id)
         if domain.verified_at is not None:
             return domain
@@ -95,7 +94,7 @@ def verify_domain(
 def release_domain(
     *, actor: Actor, domain_id: uuid.UUID, now: datetime, exempt_session_key: str | None = None
 ) -> None:
-    """Release a domain. Its users sign in with their passwords again.
+    """Release a domain. Its users must then sign in with their passwords.
 
     If the tenant has an identity provider, the sessions of the domain's users end, except
     `exempt_session_key`. Raises Forbidden, NotFound.
@@ -120,7 +119,7 @@ def _end_sessions(actor: Actor, name: str, exempt_session_key: str | None) -> No
 
 
 def _register_domain(actor: Actor, name: str) -> None:
-    """Register the verified domain for the tenant. Raises Conflict."""
+    """Register the domain as the tenant's. Raises Conflict if another tenant has registered it."""
     try:
         with transaction.atomic():
             VerifiedDomain.objects.create(name=name, holder_id=uuid.UUID(actor.tenant_id))

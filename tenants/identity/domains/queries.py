@@ -1,4 +1,4 @@
-"""Queries of domains: a tenant's own, and the tenant of a verified domain."""
+"""Queries of domains: the domains of a tenant, and the tenant of a verified domain."""
 
 import uuid
 from dataclasses import dataclass
@@ -42,7 +42,7 @@ def find_domain(*, actor: Actor, domain_id: uuid.UUID) -> DomainView:
 
 
 def find_owning_tenant(email: str) -> TenantId | None:
-    """Return the tenant that has verified the domain of the address; None if no tenant has."""
+    """Return the tenant that has verified the domain of an e-mail address; None: no tenant has."""
     name = get_email_domain(email.strip().lower())
     if not is_storable(name):
         return None

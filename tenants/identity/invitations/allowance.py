@@ -1,8 +1,8 @@
-"""Limits of invitations in 24 hours: per tenant, and per address.
+"""Limits of the invitations that a tenant sends in 24 hours, in total and to an e-mail address.
 
-Sending an invitation again creates another row, and revoking one keeps its row. So counting rows
-counts e-mails. `require_allowance` is called with the tenant's row locked, so that concurrent
-requests cannot exceed the limits.
+Sending an invitation again creates another row, and a revoked invitation keeps its row. So the
+number of rows is the number of e-mails. `require_allowance` is called with the tenant's row locked,
+so that concurrent requests cannot exceed the limits.
 """
 
 from dataclasses import dataclass
@@ -26,13 +26,13 @@ _HOUR_S: Final = 3600
 
 @dataclass(frozen=True, slots=True)
 class InvitationAllowance:
-    num_left: int
+    num_left: int  # invitations that can be sent now
     limit: int  # in 24 hours
-    next_at: datetime | None  # when the next one can be sent; None: now
+    next_at: datetime | None  # when the next invitation can be sent; None: now
 
 
 def get_allowance(*, actor: Actor, now: datetime) -> InvitationAllowance:
-    """Return how many invitations can be sent. One or two queries. Raises Forbidden."""
+    """Return how many invitations the tenant can send. One or two queries. Raises Forbidden."""
     actor.require(Permission.WRITE_MEMBERS)
     limit = settings.MAX_INVITATIONS_A_DAY
     with tenant_scope(actor.tenant_id):
@@ -44,7 +44,7 @@ def get_allowance(*, actor: Actor, now: datetime) -> InvitationAllowance:
 
 
 def require_allowance(tenant_id: TenantId, email: str, now: datetime) -> None:
-    """Check both limits. Raises LimitReached.
+    """Check that the tenant can send one more invitation to the address. Raises LimitReached.
 
     Must run inside the tenant's scope, with the tenant's row locked.
     """
@@ -77,12 +77,15 @@ def _filter_sent_invitations(tenant_id: TenantId, now: datetime) -> QuerySet[Inv
 
 
 def _compute_free_at(sent_invitations: QuerySet[Invitation], limit: int) -> datetime:
-    """Return when the oldest of the `limit` newest leaves the period. Needs at least `limit`."""
+    """Return when one more invitation can be sent, if at least `limit` were sent in the period.
+
+    It is the time at which the oldest of the newest `limit` invitations leaves the period.
+    """
     times = sent_invitations.order_by("-created_at").values_list("created_at", flat=True)
     return list(times[:limit])[-1] + _PERIOD
 
 
 def _compute_wait(free_at: datetime, now: datetime) -> tuple[int, int]:
-    """Return the wait in seconds and in hours."""
+    """Return the wait in seconds and in hours, both rounded up."""
     wait_s = max(1, ceil((free_at - now).total_seconds()))
     return wait_s, ceil(wait_s / _HOUR_S)

@@ -1,4 +1,4 @@
-"""E-mail of an invitation."""
+"""The e-mail that invites a user to a tenant."""
 
 import smtplib
 from typing import Final
@@ -26,7 +26,7 @@ def build_invitation_url(token: TenantToken) -> str:
 
 def send_invitation(email: str, token: TenantToken, *, tenant_name: str) -> bool:
     """Send the e-mail. Return False if the mail server did not accept it."""
-    name = " ".join(tenant_name.split())  # a subject must be one line
+    name = " ".join(tenant_name.split())  # on one line, as the subject requires
     text = _TEXT.format(tenant=name, url=build_invitation_url(token), email=email)
     try:
         send_mail(f"Invitation to join {name} in Caret", text, None, [email])

@@ -1,6 +1,7 @@
 """Operations that create, revoke and accept invitations.
 
-The token exists only in the e-mail. Only an operator who invites an owner sees it as well.
+The token of an invitation is sent by e-mail, and only its digest is stored. An operator who invites
+an owner also sees the token.
 """
 
 import uuid
@@ -37,23 +38,23 @@ from tenants.policy.snapshot_version import mark_snapshot_stale
 from tenants.security.audit.operations import record_change
 from tenants.security.authorization.actor import Actor, build_system_actor
 
-LIFETIME: Final = timedelta(days=7)
+LIFETIME: Final = timedelta(days=7)  # of an open invitation
 _MAX_EMAIL_CHARS: Final = 254
 _UNKNOWN: Final = gettext_noop(
     "This invitation was already used or revoked, or it has expired. Ask for a new one."
 )
 
-# Sends the token to the address; returns False if that failed.
+# Sends a token to an e-mail address, and returns False if sending failed.
 Mailer = Callable[[str, TenantToken], bool]
 
 
 @dataclass(frozen=True, slots=True)
 class InvitationBearer:
-    """The user who presents a token."""
+    """The user who presents a token, for the audit log."""
 
     user_id: UserId
-    address: str | None
-    request_id: str
+    address: str | None  # IP address; None: not a network request
+    request_id: str  # "" outside HTTP
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +75,11 @@ def create_invitation(
     now: datetime,
     team_id: uuid.UUID | None = None,
 ) -> InvitationView:
-    """Create an invitation, and send it after the commit. Revoke the address's open invitations.
+    """Create an invitation, and send it after the commit.
 
-    The invited user also joins the team `team_id`; None: no team. If the caller has its own
-    transaction, this returns before the e-mail is sent.
+    Earlier open invitations of the same e-mail address are revoked. The invited user also joins the
+    team `team_id`; None: no team. If the caller has its own transaction, the function returns
+    before the e-mail is sent.
 
     Raises Forbidden, InvalidValue, NotFound, Conflict, LimitReached.
     """
@@ -91,8 +93,8 @@ def create_invitation(
     token = create_token(BearerTokenKind.INVITATION, actor.tenant_id)
     with tenant_scope(actor.tenant_id):
         invitation_id = _store_invitation(actor, email, role, token, now, team_id)
-        # Mail after the commit only, so that a token in an e-mail always exists. The e-mail may
-        # fail.
+        # The e-mail is sent only after the commit, so that its token always exists. If sending
+        # fails, the invitation stays.
         transaction.on_commit(
             lambda: _send_mail(invitation_id, email, token, mailer, now), robust=True
         )
@@ -104,8 +106,8 @@ def create_owner_invitation(
 ) -> TenantToken:
     """Invite an owner, as an operator, and return the token.
 
-    Sends the invitation after the commit. If the tenant has no owner, earlier invitations of owners
-    are revoked, because their address may have been wrong. Raises Forbidden, InvalidValue,
+    The invitation is sent after the commit. If the tenant has no owner, all open invitations of
+    owners are revoked, because an address may have been wrong. Raises Forbidden, InvalidValue,
     NotFound, Conflict, LimitReached.
     """
     actor.require_operator()
@@ -142,17 +144,17 @@ def revoke_invitation(*, actor: Actor, invitation_id: uuid.UUID, now: datetime) 
 def revoke_invitations_by(*, actor: Actor, user_id: UserId, now: datetime) -> None:
     """Revoke the invitations that a member has sent, inside the tenant's scope.
 
-    Call this when the membership or role ends. Otherwise the member could join again with one of
-    them.
+    Call this when the membership ends or the role changes. Otherwise the member could join again
+    through an invitation to another address.
     """
     _revoke_invitations(actor, Invitation.objects.filter(invited_by_id=uuid.UUID(user_id)), now)
 
 
 def accept_invitation(*, guest: InvitationBearer, text: str, now: datetime) -> TenantId:
-    """Make the bearer a member, once, if the invitation was sent to the bearer's address.
+    """Make the bearer a member, if the invitation was sent to the bearer's e-mail address.
 
-    Raises NotFound, Forbidden for another address, and Conflict if the user is a member already or
-    is being erased.
+    `text` is the text of the token, which works once. Raises NotFound, Forbidden for another
+    address, and Conflict if the user is a member already or is being erased.
     """
     token = _require_token(text)
     user = User.objects.get(id=guest.user_id)
@@ -198,7 +200,7 @@ def _join_team(tenant_id: TenantId, team_id: uuid.UUID, user_id: UserId, now: da
 
 
 def find_open_invitation(*, text: str, now: datetime) -> OpenInvitation:
-    """Return the details of an open invitation for the bearer of its token. Raises NotFound."""
+    """Return the details of the open invitation with this token text. Raises NotFound."""
     token = _require_token(text)
     with tenant_scope(token.tenant_id):
         _require_active(token.tenant_id)
@@ -215,6 +217,10 @@ def _store_invitation(
     now: datetime,
     team_id: uuid.UUID | None = None,
 ) -> uuid.UUID:
+    """Insert an invitation, and revoke open ones of the same address. Return its ID.
+
+    Raises NotFound, Conflict, LimitReached.
+    """
     # This locks the tenant, so that concurrent calls cannot exceed the allowance.
     mark_snapshot_stale(tenant_id=actor.tenant_id)
     _require_active(actor.tenant_id)
@@ -237,7 +243,7 @@ def _store_invitation(
         actor=actor,
         action="invitation.created",
         target=f"invitation:{row.id}",
-        # The address is only in the row: an audit entry outlives an erasure of the user.
+        # Without the address: it is personal data, and an erasure does not change audit entries.
         change=(None, {"role": role.value}),
         now=now,
     )
@@ -253,6 +259,7 @@ def _send_mail(
 
 
 def _revoke_invitations(actor: Actor, invitations: QuerySet[Invitation], now: datetime) -> None:
+    """Revoke those of the invitations that belong to the actor's tenant and are open."""
     open_invitations = invitations.filter(
         tenant_id=actor.tenant_id, accepted_at=None, revoked_at=None
     )

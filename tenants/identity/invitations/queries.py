@@ -33,7 +33,7 @@ class InvitationView:
     id: uuid.UUID
     email: str
     role: Role
-    team_id: uuid.UUID | None  # the team to join
+    team_id: uuid.UUID | None  # the team that the user also joins; None: no team
     state: InvitationState
     invited_by_email: str | None  # None: the platform, an operator, or an erased user
     created_at: datetime

@@ -1,11 +1,12 @@
 """Notifications to console processes that a user's access may have changed.
 
-When a process receives one, it checks the access of its open sockets again.
+When a process receives a notification, it checks the access of its open WebSockets again.
 
-    caret:console:access-changed   channel   a session's key or a user's ID
+    caret:console:access-changed   channel   a session key or a user ID
 
-Tenants have their own channel (caret.contracts.snapshot.CHANGED), which announces memberships,
-roles, policies and statuses. A lost message costs little: sockets are also checked periodically.
+Another channel (caret.contracts.snapshot.CHANGED) announces the tenants whose memberships, roles,
+policies or status have changed. A lost message only delays the check, because WebSockets are also
+checked periodically.
 """
 
 from typing import Final
@@ -21,7 +22,7 @@ logger = structlog.get_logger(__name__)
 
 
 def announce_access_change(*ids: str) -> None:
-    """Publish keys of sessions or IDs of users once the transaction is committed."""
+    """Publish session keys or user IDs after the commit of the transaction."""
     transaction.on_commit(lambda: _publish_change(ids), robust=True)
 
 
@@ -32,5 +33,5 @@ def _publish_change(ids: tuple[str, ...]) -> None:
     try:
         pipeline.execute()
     except redis.RedisError as error:
-        # Expected: the change is committed, and sockets are checked periodically.
+        # Not raised: the change is committed, and WebSockets are also checked periodically.
         logger.warning("access_changes.not_published", reason=type(error).__name__)

@@ -1,7 +1,7 @@
-"""Audit entries and e-mails about changes of how a user signs in.
+"""Audit entries and e-mails about changes of a user's sign-in methods.
 
-Each change is recorded in all of the user's tenants and mailed to the user: a thief of a session
-would first change the password or the second factor.
+Each change is recorded in all of the user's tenants and mailed to the user, because a thief of a
+session may change the password or the second factor.
 """
 
 import smtplib
@@ -44,9 +44,13 @@ def record_account_change(
     address: str,
     now: datetime,
 ) -> None:
-    """Record a change by the user in each of their tenants, as the last step of its transaction."""
+    """Record a change that a user made, in the audit log of each of the user's tenants.
+
+    Call this as the last step of the transaction, because the audit logs stay locked until the
+    commit. `address` is the user's IP address.
+    """
     request_id = str(uuid4())
-    # In a fixed order, because each tenant's chain stays locked until the commit.
+    # In a fixed order, so that two transactions cannot deadlock.
     for row in sorted(find_memberships(user_id=user_id), key=lambda row: row.tenant_id):
         with tenant_scope(row.tenant_id):
             record_change(
@@ -63,7 +67,9 @@ def notify_user(
 ) -> None:
     """Mail a change to the user on commit. `subject` also begins the text.
 
-    A failed e-mail is logged, because the change is already made.
+    `advice` ends the sentence "contact your administrator immediately and ..."; `{console}` in
+    `advice` is replaced by the URL of the console. A failure to send is only logged, because the
+    change is already made.
     """
     email = User.objects.values_list("email", flat=True).get(id=user_id)
     advice = advice.format(console=settings.CONSOLE_URL)

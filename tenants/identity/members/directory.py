@@ -1,7 +1,8 @@
 """Directory of members for access reviews: teams, sign-in methods, last use.
 
-A user may be a member of several tenants, and activity in one must not show in another. A member
-was therefore last seen when one of their keys in this tenant was used, not when they signed in.
+A user may be a member of several tenants. A tenant must not see the user's activity in another
+tenant. So the last use of a member is the last use of one of their keys in this tenant, and not
+their last sign-in.
 """
 
 from collections import defaultdict
@@ -22,7 +23,7 @@ from tenants.models import ApiKey, Domain, IdentityProvider, Team, TeamMembershi
 from tenants.security.authorization.actor import Actor
 from tenants.security.authorization.directory import MemberRow
 
-PASSWORD, PROVIDER = "password", "identity provider"
+PASSWORD, PROVIDER = "password", "identity provider"  # sign-in methods
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +40,12 @@ class MemberDirectoryRow:
 
 @dataclass(frozen=True, slots=True)
 class _MemberFacts:
-    teams: dict[UUID, list[str]]
-    factors: dict[UUID, list[str]]
-    with_password: frozenset[UUID]
-    last_seen_at: dict[UUID, datetime | None]
+    """Details of members, by user ID."""
+
+    teams: dict[UUID, list[str]]  # names
+    factors: dict[UUID, list[str]]  # kinds of second factors, without recovery codes
+    with_password: frozenset[UUID]  # users who have a usable password
+    last_seen_at: dict[UUID, datetime | None]  # as in MemberDirectoryRow
     # E-mail domains whose users sign in with the tenant's identity provider.
     provider_domains: frozenset[str]
 
@@ -58,7 +61,7 @@ def read_page_of_directory(
 def build_directory_rows(
     tenant_id: TenantId, members: Sequence[MemberRow]
 ) -> list[MemberDirectoryRow]:
-    """Add details to members, for an actor who may see them all. Four queries."""
+    """Add details to members. Four queries. The caller has checked the permission."""
     with tenant_scope(tenant_id):
         facts = _read_member_facts(tenant_id, [UUID(row.user_id) for row in members])
     return [_to_row(row, facts) for row in members]
@@ -83,7 +86,7 @@ def _read_member_facts(tenant_id: TenantId, user_ids: list[UUID]) -> _MemberFact
 
 
 def _find_teams(tenant_id: TenantId, user_ids: list[UUID]) -> dict[UUID, list[str]]:
-    # A sub-query: a membership has no relation to its team, whose key is composite.
+    # A sub-query is needed, because the model has no foreign key to the team.
     team_names = Team.objects.filter(tenant_id=tenant_id, id=OuterRef("team_id")).values("name")
     memberships = TeamMembership.objects.filter(tenant_id=tenant_id, user_id__in=user_ids)
     pairs = memberships.annotate(team_name=Subquery(team_names)).order_by("user_id", "team_id")
@@ -120,7 +123,7 @@ def _to_row(member: MemberRow, facts: _MemberFacts) -> MemberDirectoryRow:
 
 
 def _list_sign_in_methods(email: str, user_id: UUID, facts: _MemberFacts) -> tuple[str, ...]:
-    """Return a member's sign-in methods. An identity provider replaces the password."""
+    """Return a member's sign-in methods. If the identity provider is one, the password is not."""
     factors = facts.factors.get(user_id, [])
     if email.rpartition("@")[2] in facts.provider_domains:
         return (PROVIDER, *factors)

@@ -32,7 +32,7 @@ from tenants.security.authorization.actor import Actor, build_system_actor
 
 # A DNS label: an installation may use it in host names.
 _SLUG: Final = re.compile(r"[a-z]([a-z0-9-]{0,61}[a-z0-9])?")
-# Names that customers would take for the platform itself.
+# Slugs that users could mistake for names of the platform itself.
 RESERVED_SLUGS: Final = frozenset(
     {
         *("admin", "administrator", "api", "app", "auth", "billing", "caret", "console", "docs"),
@@ -55,8 +55,8 @@ def create_tenant(
     """Create a tenant with the default policy, but without an encryption key, a plan or members.
 
     `tenants.identity.tenant_lifecycle.onboard_tenant` creates these, too. `region` is where the
-    tenant's data is stored; None: the installation's own. `actor_for` returns the actor for the
-    audit log, which needs the new tenant's ID. Raises InvalidValue, Conflict.
+    tenant's data is stored; None: the region of the installation. `actor_for` returns the actor for
+    the audit log from the ID of the new tenant. Raises InvalidValue, Conflict.
     """
     check_slug(slug)
     name = parse_tenant_name(name)
@@ -129,8 +129,8 @@ def add_member(*, actor: Actor, user_id: UserId, role: Role, now: datetime) -> N
 def insert_membership(*, tenant_id: TenantId, user_id: UserId, role: Role, now: datetime) -> None:
     """Insert or reactivate a membership, inside the tenant's scope.
 
-    For a former member, the seat charges of the earlier membership are posted first. Raises
-    Conflict.
+    The row of a former member is reused, so the seat charges of the earlier membership are posted
+    first. Raises Conflict.
     """
     being_erased = Erasure.objects.filter(tenant_id=tenant_id, user_id=user_id, finished_at=None)
     if being_erased.exists():
@@ -159,7 +159,7 @@ def parse_tenant_name(name: str) -> str:
 
 
 def is_slug(text: str) -> bool:
-    """Return whether the text has the form of a tenant's slug. It may be reserved or taken."""
+    """Return whether the text has the form of a slug. The slug may be reserved or in use."""
     return _SLUG.fullmatch(text) is not None
 
 

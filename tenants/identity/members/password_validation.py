@@ -1,7 +1,8 @@
-"""Requirements for new passwords. They are the same wherever a user sets a password.
+"""Requirements for new passwords of users.
 
-settings.AUTH_PASSWORD_VALIDATORS lists them: a minimum length, not on Django's list of common
-passwords, not similar to the user's name or address, and not only digits.
+settings.AUTH_PASSWORD_VALIDATORS lists them. A password must have a minimum length. It must not be
+on Django's list of common passwords, not be similar to the user's name or e-mail address, and not
+consist of digits only.
 """
 
 from typing import Any, Final
@@ -18,11 +19,11 @@ MAX_PASSWORD_CHARS: Final = 256
 
 
 class LeakedPasswordValidator(CommonPasswordValidator):
-    """Rejects the 20,000 most frequent passwords of data leaks, also with padding.
+    """Rejects the passwords of Django's list, also with padding at both ends.
 
-    Most of them are shorter than the required 12 characters, so users pad them with digits and
-    punctuation. The padding at both ends is removed first: because `password` is on the list,
-    `Password2026!` is rejected, too.
+    The list has the 20,000 most frequent passwords of data leaks. Most of them are shorter than the
+    required 12 characters, so users pad them with digits and punctuation. For example, `password`
+    is on the list, so `Password2026!` is rejected, too.
     """
 
     def validate(self, password: str, user: Any = None) -> None:
@@ -38,7 +39,10 @@ class LeakedPasswordValidator(CommonPasswordValidator):
 
 
 def set_valid_password(user: User, password: str) -> None:
-    """Set the password of a row that the caller saves. Raises InvalidValue."""
+    """Set a user's password if it meets the requirements. The caller saves the row.
+
+    Raises InvalidValue.
+    """
     if len(password) > MAX_PASSWORD_CHARS:
         raise InvalidValue(
             "password", "Use a password of at most {most} characters.", most=MAX_PASSWORD_CHARS
@@ -54,6 +58,6 @@ def set_valid_password(user: User, password: str) -> None:
 
 
 def _strip_padding(text: str) -> str:
-    """Return the text from its first letter to its last."""
+    """Return the text from its first letter to its last; "" if it has no letter."""
     letters = [index for index, char in enumerate(text) if char.isalpha()]
     return text[letters[0] : letters[-1] + 1] if letters else ""

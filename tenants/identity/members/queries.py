@@ -34,15 +34,14 @@ class TenantView:
     name: str
     status: TenantStatus
     region: str
-    # Set by the policy. Only the pool catalogue tells whether a pool is dedicated to the tenant.
-    isolation: Isolation
+    isolation: Isolation  # of prefix caches, as the policy sets it
     created_at: datetime
 
 
 def read_page_of_members(
     *, actor: Actor, limit: int, cursor: str | None, team_id: UUID | None = None
 ) -> Page[MemberRow]:
-    """Return a page of members, newest first. `team_id`: only the members of this team.
+    """Return a page of members, newest first. With `team_id`, return only members of this team.
 
     A team of another tenant gives an empty page. One query. Raises Forbidden, InvalidValue.
     """
@@ -52,7 +51,7 @@ def read_page_of_members(
         if team_id is not None:
             in_team = TeamMembership.objects.filter(tenant_id=actor.tenant_id, team_id=team_id)
             memberships = memberships.filter(user_id__in=in_team.values("user_id"))
-        # A membership has no ID of its own; the user's ID serves as its position.
+        # A membership has no ID of its own. The user's ID determines its position in pages.
         with_id = memberships.select_related("user").annotate(id=F("user_id"))
         rows = fetch_page_rows(with_id, limit=limit, after=decode_cursor(cursor))
     page = build_page(
@@ -70,7 +69,7 @@ def find_member(*, actor: Actor, user_id: UserId) -> MemberRow:
 
 
 def find_emails(*, actor: Actor, user_ids: Collection[UserId]) -> dict[UserId, str]:
-    """Return the addresses of those users who are current members. One query. Raises Forbidden."""
+    """Return the e-mail addresses of those users who are members. One query. Raises Forbidden."""
     actor.require(Permission.READ_MEMBERS)
     with tenant_scope(actor.tenant_id):
         rows = Membership.objects.filter(

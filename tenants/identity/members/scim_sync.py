@@ -1,6 +1,6 @@
-"""Keeps the SCIM resources of users in step with their memberships (ADR 0063).
+"""Updates the SCIM resources of users when their memberships change (ADR 0063).
 
-An identity provider thus sees manual changes. Its next update overrides them.
+The identity provider can therefore see manual changes. Its next update replaces them.
 """
 
 import uuid
@@ -15,7 +15,8 @@ from tenants.models import ScimUser, User
 def sync_scim_active(*, tenant_id: TenantId, user_id: UserId, active: bool, now: datetime) -> None:
     """Set `active` on a user's SCIM resources, inside the tenant's scope.
 
-    Includes resources that are not bound to the account yet: their domain may be verified later.
+    These include resources with the user's e-mail address that are not bound to the account yet.
+    They are bound when the tenant verifies their domain.
     """
     email = User.objects.values_list("email", flat=True).get(id=uuid.UUID(user_id))
     is_of_user = Q(user_id=uuid.UUID(user_id)) | Q(user_id=None, email=email)

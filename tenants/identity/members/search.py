@@ -23,7 +23,7 @@ from tenants.security.authorization.directory import MemberRow, build_member_row
 
 class MemberOrder(StrEnum):
     EMAIL = "email"
-    SINCE = "since"
+    SINCE = "since"  # beginning of the membership
 
 
 _SORT_ORDERS: Final = MappingProxyType(
@@ -38,11 +38,11 @@ _SORT_ORDERS: Final = MappingProxyType(
 class MemberFilter:
     """A filter of members. None and "": not filtered."""
 
-    text: str = ""  # part of the name or the address
+    text: str = ""  # part of the name or the e-mail address
     role: Role | None = None
     team_id: UUID | None = None  # a team of another tenant has no members
-    not_in_team_id: UUID | None = None
-    idle_since: datetime | None = None  # none of the member's keys was used since
+    not_in_team_id: UUID | None = None  # members who are not in this team
+    idle_since: datetime | None = None  # members whose keys were not used since this time
     order: MemberOrder = MemberOrder.EMAIL
     is_descending: bool = False
 
@@ -72,7 +72,7 @@ def find_directory(
 
 
 def find_member_by_email(*, actor: Actor, email: str) -> MemberRow | None:
-    """Return the current member with this address, or None. One query. Raises Forbidden."""
+    """Return the member with this e-mail address, or None. One query. Raises Forbidden."""
     actor.require(Permission.READ_MEMBERS)
     if not is_storable(email):
         return None
@@ -87,7 +87,7 @@ def find_member_by_email(*, actor: Actor, email: str) -> MemberRow | None:
 
 
 def list_emails(*, actor: Actor, limit: int) -> list[str]:
-    """Return the sorted addresses of current members. One query. Raises Forbidden."""
+    """Return the first `limit` e-mail addresses of members, sorted. One query. Raises Forbidden."""
     actor.require(Permission.READ_MEMBERS)
     memberships = Membership.objects.filter(tenant_id=actor.tenant_id, ended_at=None)
     emails = memberships.order_by(Lower("user__email")).values_list("user__email", flat=True)
@@ -120,7 +120,7 @@ def _filter_members(actor: Actor, member_filter: MemberFilter) -> QuerySet[Membe
 
 
 def _list_current_members(actor: Actor) -> QuerySet[Membership]:
-    # A membership has no ID of its own; the user's ID serves as its position.
+    # A membership has no ID of its own. The user's ID determines its position in pages.
     return (
         Membership.objects.filter(tenant_id=actor.tenant_id, ended_at=None)
         .select_related("user")

@@ -1,4 +1,4 @@
-"""Sessions: ending them when access ends or the sign-in method changes, and removing old ones."""
+"""Ends sessions when a user's access ends or the sign-in method changes. Deletes expired ones."""
 
 import uuid
 from collections.abc import Iterable
@@ -14,11 +14,11 @@ from tenants.identity.members.access_changes import announce_access_change
 from tenants.models import Membership
 
 
-def end_sessions(*, user_id: UserId) -> None:
-    """End the sessions of a user whose membership has just ended.
+def end_sessions_unless_member(*, user_id: UserId) -> None:
+    """End the sessions of a user who is no longer a member of any tenant.
 
-    If another membership remains, the sessions continue, but show nothing of the tenant that the
-    user left.
+    If a membership remains, the sessions continue, but show nothing of tenants that the user has
+    left.
     """
     user_uuid = uuid.UUID(user_id)
     with user_scope(user_id):
@@ -29,15 +29,15 @@ def end_sessions(*, user_id: UserId) -> None:
 
 
 def end_all_sessions(*, user_id: UserId) -> None:
-    """End the sessions of a user in all tenants, because the password was reset."""
+    """End all sessions of a user, for example because the password was reset."""
     _end_sessions(UserSession.objects.filter(user_id=uuid.UUID(user_id)))
     announce_access_change(user_id)
 
 
 def end_sessions_at(*, domains: Iterable[str], exempt_session_key: str | None) -> None:
-    """End the sessions of all users of the domains, in all tenants. Up to four queries.
+    """End the sessions of all users with e-mail addresses in the domains. Up to four queries.
 
-    `exempt_session_key` is the key of one session that continues.
+    The session with the key `exempt_session_key` continues.
     """
     is_of_domains = Q(pk__in=[])
     for name in domains:
@@ -48,10 +48,10 @@ def end_sessions_at(*, domains: Iterable[str], exempt_session_key: str | None) -
 
 
 def delete_expired_sessions(*, now: datetime) -> int:
-    """Delete expired sessions, and return the number of deleted rows of allauth.
+    """Delete the rows of expired sessions, and return the number of deleted rows of allauth.
 
-    Neither Django nor allauth does this on its own. Otherwise the addresses and browsers in
-    allauth's rows would stay forever.
+    Neither Django nor allauth deletes them. The IP addresses and browsers in allauth's rows would
+    otherwise stay forever.
     """
     Session.objects.filter(expire_date__lt=now).delete()
     in_force = Session.objects.filter(session_key=OuterRef("session_key"))

@@ -1,6 +1,6 @@
-"""E-mails to a tenant's owners, or to some of its people, about the tenant.
+"""E-mails to a tenant's owners or other members about the tenant.
 
-The e-mail about a new status says what stops and what to do.
+The e-mail about a new status describes its effects, and tells the owners what they can do.
 """
 
 import smtplib
@@ -62,8 +62,8 @@ def mail_status_to_owners(
 ) -> None:
     """Mail the new status to the owners on commit.
 
-    `closes_at` is when a closing tenant is closed; None: unknown. A failed e-mail is logged,
-    because the change is already made.
+    `closes_at` is the time at which a closing tenant is closed; None: an operator decides it. A
+    failure to send is only logged, because the change is already made.
     """
     closing = (
         "The operator will close"
@@ -79,13 +79,13 @@ def mail_status_to_owners(
 
 
 def mail_owners(*, tenant_id: TenantId, subject: str, text: str) -> None:
-    """Mail all owners on commit. A failed e-mail is logged."""
+    """Mail all owners on commit. A failure to send is logged."""
     owners = [row.email for row in list_members(tenant_id=tenant_id) if row.role is Role.OWNER]
     mail_addresses(tenant_id=tenant_id, emails=owners, subject=subject, text=text)
 
 
 def mail_addresses(*, tenant_id: TenantId, emails: list[str], subject: str, text: str) -> None:
-    """Mail people of a tenant on commit. A failed e-mail is logged."""
+    """Mail some members of a tenant on commit. A failure to send is logged."""
     if emails:
         body = f"{subject}.\n\n{text}\n\n{_ABOUT}\n"
         transaction.on_commit(partial(_send, tenant_id, emails, _to_one_line(subject), body))

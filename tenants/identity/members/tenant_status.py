@@ -1,9 +1,10 @@
-"""Changes of a tenant's status by operators, and the purge of its caches by its policy's authors.
+"""Changes of a tenant's status by operators, and the purge of the tenant's caches.
 
 The transitions of the status:
 
-active <-> suspended <-> closing -> closed      closed is final
-   ^---------------------^                      tenants.compliance.tenant_closing begins closing
+    active <-> suspended
+    active, suspended <-> closing     tenants.compliance.tenant_closing begins the closing
+    closing -> closed                 closed is final
 """
 
 from datetime import datetime
@@ -42,10 +43,10 @@ def set_status(
     now: datetime,
     closes_at: datetime | None = None,
 ) -> None:
-    """Set a tenant's status, and mail it to the owners. Gateways act on it within a second.
+    """Set a tenant's status, and mail it to the owners. Gateways apply it within a second.
 
     At `closes_at`, the worker closes the tenant and deletes its data; None: never automatically.
-    Every status but ACTIVE erases the retrieval index.
+    A change to any other status than ACTIVE erases the retrieval index.
 
     Raises Forbidden, InvalidValue, NotFound, and Conflict if the transition is not allowed.
     """
@@ -91,7 +92,7 @@ def _make_conflict(slug: str, current: TenantStatus, requested_status: TenantSta
 
 
 def purge_cache(*, actor: Actor, reason: str, now: datetime) -> int:
-    """Erase the tenant's retrieval index, start a new cache epoch and return its number.
+    """Erase the tenant's retrieval index, start a new cache epoch, and return the epoch's number.
 
     The epoch is part of the cache namespace, so entries of earlier epochs are never used again.
 

@@ -1,17 +1,18 @@
 """Sign-in from an editor by the device flow (RFC 8628): the requests, and their states.
 
 An editor requests two codes. It shows the user code, and polls with the device code. A signed-in
-member opens the console, compares the user code, and confirms or denies the request. The next poll
-creates the key: its text exists only in that response.
+member opens the console, enters or compares the user code, and confirms or denies the request. The
+next poll creates the key, whose text exists only in the response to this poll.
 
     pending --confirm--> confirmed --poll--> used --poll--> used, and the key is revoked
     pending --deny-----> denied
 
 1. Requests are in Redis and expire. Both codes are stored only as digests.
-2. A user code belongs to the first user who enters it. For everybody else it does not exist.
-3. Scripts make the transitions, so a code cannot be confirmed or used twice.
+2. A user code belongs to the first user who enters it. Other users get the response for an unknown
+   code.
+3. Redis scripts make the transitions, so a code cannot be confirmed or used twice.
 4. The key belongs to the tenant in which the member confirmed. Permissions and policy are checked
-   when the key is created; the membership may have ended since the confirmation.
+   when the key is created, because the membership may have ended since the confirmation.
 """
 
 import hashlib
@@ -34,7 +35,7 @@ from tenants.identity.own_keys.operations import create_device_key, require_own_
 from tenants.security.authorization.actor import Actor, build_system_actor
 from tenants.security.authorization.directory import find_memberships
 
-LIFETIME: Final = timedelta(minutes=10)
+LIFETIME: Final = timedelta(minutes=10)  # of a request and its codes
 INTERVAL_S: Final = 5  # between two polls
 MAX_NAME_CHARS: Final = 55  # of an editor or a machine; both fit into a key's name
 # RFC 8628, section 6.1: only consonants, so that no words appear. There are 20^8 = 2.6e10 codes.
@@ -46,7 +47,10 @@ _TOLERANCE_MS: Final = 1_000  # a poll may be early by this much
 _RETENTION: Final = LIFETIME * 2
 _PURPOSE: Final = "device-flow/1"
 
-# All scripts get the request's key and the time in ms. A missing field reads as false.
+# All scripts get the Redis key of the request, and the current time in Unix ms as the first
+# argument. A missing field reads as false.
+
+# ARGV[2]: user ID.
 _OPEN: Final = """
 local held = redis.call('HMGET', KEYS[1], 'state', 'expires_at_ms', 'opened_by')
 if held[1] ~= 'pending' or tonumber(held[2]) <= tonumber(ARGV[1]) then return 0 end
@@ -54,6 +58,7 @@ if held[3] and held[3] ~= ARGV[2] then return 0 end
 redis.call('HSET', KEYS[1], 'opened_by', ARGV[2])
 return 1
 """
+# ARGV[2]: user ID, ARGV[3]: new state, ARGV[4]: tenant ID.
 _DECIDE: Final = """
 local held = redis.call('HMGET', KEYS[1], 'state', 'expires_at_ms', 'opened_by')
 if held[1] ~= 'pending' or tonumber(held[2]) <= tonumber(ARGV[1]) then return 0 end
@@ -61,6 +66,7 @@ if held[3] ~= ARGV[2] then return 0 end
 redis.call('HSET', KEYS[1], 'state', ARGV[3], 'tenant_id', ARGV[4])
 return 1
 """
+# ARGV[2]: tolerance in ms, ARGV[3]: ms that are added to the interval after an early poll.
 _POLL: Final = """
 local held = redis.call('HMGET', KEYS[1], 'state', 'expires_at_ms', 'polled_at_ms', 'interval_ms')
 if not held[1] then return 'unknown' end
@@ -80,19 +86,19 @@ return 'pending'
 
 class PollResult(StrEnum):
     PENDING = "pending"
-    SLOW_DOWN = "slow_down"
+    SLOW_DOWN = "slow_down"  # pending, but the poll was too early; the interval becomes longer
     CONFIRMED = "confirmed"
-    DENIED = "denied"
+    DENIED = "denied"  # by the user, or because the user may not create a key
     EXPIRED = "expired"
-    REPLAYED = "replayed"  # the code was used before
-    UNKNOWN = "unknown"
+    REPLAYED = "replayed"  # the device code was used before
+    UNKNOWN = "unknown"  # no request has this device code
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceRequest:
     """A pending request, as the user sees it before the confirmation.
 
-    Anybody may have sent it: editor and machine are claims.
+    Anybody may have sent the request, so the editor and the machine are not verified.
     """
 
     user_code: str  # with its hyphen
@@ -111,7 +117,7 @@ class DevicePoll:
 def create_device_request(
     *, device_code: str, user_code: str, editor: str, machine: str, address: str, now: datetime
 ) -> None:
-    """Store a request. Raises InvalidValue, redis.RedisError."""
+    """Store a request with its two codes. Raises InvalidValue, redis.RedisError."""
     fields: dict[Any, Any] = {
         "state": "pending",
         "editor": _check_name("editor", editor),
@@ -134,16 +140,16 @@ def generate_user_code() -> str:
 
 
 def normalize_user_code(text: str) -> str:
-    """Return a typed code in its canonical form. Other text becomes an unknown code."""
+    """Return an entered user code in its canonical form. Other text becomes an unknown code."""
     chars = "".join(char for char in text.upper() if char in ALPHABET)
     return f"{chars[:4]}-{chars[4:]}"
 
 
 def open_device_request(*, actor: Actor, user_code: str, now: datetime) -> DeviceRequest:
-    """Return the request with this code, and bind it to the user.
+    """Return the request with this user code, and bind the request to the actor.
 
-    Raises redis.RedisError, and NotFound for a code that is unknown, expired, decided or another
-    user's.
+    Raises redis.RedisError, and NotFound if the code is unknown or expired, or if the request is
+    decided or bound to another user.
     """
     request_key = _find_request(user_code)
     if not _run_script(_OPEN, request_key, _to_ms(now), actor.user_id or ""):
@@ -152,7 +158,7 @@ def open_device_request(*, actor: Actor, user_code: str, now: datetime) -> Devic
 
 
 def confirm_device_request(*, actor: Actor, user_code: str, now: datetime) -> None:
-    """Let the editor have a key for the actor's tenant.
+    """Confirm the request, so that the editor gets a key of the actor in the actor's tenant.
 
     Raises redis.RedisError, NotFound like open_device_request, and Forbidden or Conflict if the
     actor may not create a key.
@@ -182,9 +188,10 @@ def poll_device_request(
         return DevicePoll(result)
     try:
         created = _create_key(request_key, address, request_id, now)
-    except DomainError:  # the membership ended, the policy changed, or there are too many keys
+    except DomainError:  # for example, the membership has ended, or the policy has changed
         return DevicePoll(PollResult.DENIED)
-    # Another poll may have come meanwhile and found no key to revoke: revoke the key here.
+    # Another poll with the same code may have come before this key was stored. That poll found no
+    # key to revoke, so the key is revoked here.
     connect_to_redis().hset(request_key, "lookup_id", created.key.lookup_id)
     if connect_to_redis().hget(request_key, "is_replayed"):
         _revoke_issued_key(request_key, now)
@@ -204,7 +211,7 @@ def _create_key(request_key: str, address: str, request_id: str, now: datetime) 
 
 
 def _revoke_issued_key(request_key: str, now: datetime) -> None:
-    """Revoke the key of a code that was used twice: another client may have got it."""
+    """Revoke the key of a device code that was used twice: another client may have got the key."""
     tenant_id, lookup_id = _read_fields(request_key, "tenant_id", "lookup_id")
     if lookup_id:
         actor = build_system_actor(TenantId(tenant_id))
@@ -213,6 +220,7 @@ def _revoke_issued_key(request_key: str, now: datetime) -> None:
 
 
 def _store_decision(actor: Actor, user_code: str, state: str, now: datetime) -> None:
+    """Store the user's decision, and delete the user code. Raises NotFound."""
     request_key = _find_request(user_code)
     user_id = actor.user_id or ""
     if not _run_script(_DECIDE, request_key, _to_ms(now), user_id, state, actor.tenant_id):
@@ -221,6 +229,7 @@ def _store_decision(actor: Actor, user_code: str, state: str, now: datetime) -> 
 
 
 def _find_request(user_code: str) -> str:
+    """Return the Redis key of the request with this user code. Raises NotFound."""
     request_key: Any = connect_to_redis().get(_build_user_code_key(normalize_user_code(user_code)))
     if request_key is None:
         raise _make_not_found_error()
@@ -261,7 +270,7 @@ def _build_user_code_key(user_code: str) -> str:
 
 
 def _digest(code: str) -> str:
-    """Return a keyed digest. From a plain one, a user code could be found by trying all codes."""
+    """Return a keyed digest of a code. A plain digest of a user code could be found by trial."""
     key = derive_key(settings.ROOT_SECRET, _PURPOSE)
     return hmac.new(key, code.encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()
 

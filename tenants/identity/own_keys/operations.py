@@ -1,8 +1,8 @@
-"""Operations that create a member's own keys, within the bounds of their effective policy.
+"""Operations that create a member's own keys, as the member's effective policy allows.
 
-1. The policy allows own keys, and limits their lifetime and their modes.
+1. The policy may allow own keys. It limits their lifetime and their modes.
 2. An own key is a developer key: it can request completions, and has no scope of the REST API.
-3. A member can create a limited number of keys, so that nobody uses up the tenant's maximum.
+3. A member can have a limited number of keys, so that no member uses up the tenant's maximum.
 """
 
 from dataclasses import dataclass, replace
@@ -27,8 +27,9 @@ from tenants.models import ApiKey
 from tenants.policy.snapshot_version import mark_snapshot_stale
 from tenants.security.authorization.actor import Actor
 
-MAX_OWN_KEYS: Final = 50  # of a member; counted like the tenant's maximum
-DEVICE_KEY_LIFETIME: Final = timedelta(days=180)  # less if the policy says so
+# Of a member. Revoked and expired keys count for REVOKED_KEY_RETENTION after their end.
+MAX_OWN_KEYS: Final = 50
+DEVICE_KEY_LIFETIME: Final = timedelta(days=180)  # shorter if the policy requires it
 _SCOPES: Final = MappingProxyType(
     {
         Mode.INLINE: KeyScope.INLINE,
@@ -46,8 +47,8 @@ class OwnKeyTerms:
     """The limits of the policy on a member's own keys."""
 
     is_allowed: bool  # whether the member may create keys for themselves
-    max_days: int | None  # None: no limit
-    scopes: frozenset[KeyScope]
+    max_days: int | None  # maximum lifetime; None: no limit
+    scopes: frozenset[KeyScope]  # one for each mode that the policy allows
 
 
 def find_own_key_terms(*, actor: Actor) -> OwnKeyTerms:
@@ -69,7 +70,7 @@ def create_own_key(*, actor: Actor, new: KeyRequest, now: datetime, reason: str 
     actor.require(Permission.MANAGE_OWN_KEYS)
     new = replace(new, kind=KeyKind.DEVELOPER, owner_id=_require_user(actor))
     with tenant_scope(actor.tenant_id):
-        # Locks the tenant first, so that two concurrent creations cannot both take the last place.
+        # Locks the tenant first, so that concurrent creations cannot exceed the maximum of keys.
         mark_snapshot_stale(tenant_id=actor.tenant_id)
         terms = require_own_keys(actor=actor, now=now)
         if not list_modes(new.scopes) <= list_modes(terms.scopes):

@@ -1,4 +1,4 @@
-"""Operations that set a user's password."""
+"""Operations that set users' passwords."""
 
 from datetime import datetime
 from typing import Final
@@ -29,7 +29,7 @@ _INVALID_LINK: Final = gettext_noop("This link was already used, or it has expir
 
 
 def set_password(*, user_id: UserId, password: str) -> None:
-    """Set a password without an audit entry. The user's sessions end: they depend on the password.
+    """Set a password without an audit entry. The user's sessions end, because they depend on it.
 
     Raises InvalidValue.
     """
@@ -44,8 +44,8 @@ def change_password(
 ) -> None:
     """Set a new password for a user who has entered the current one.
 
-    `verified_hash` is the hash that the current one matched. Raises InvalidValue, and Conflict if
-    the password has changed since then.
+    `verified_hash` is the stored hash that the entered password matched. `address` is the user's IP
+    address. Raises InvalidValue, and Conflict if the stored hash has changed since then.
     """
     with transaction.atomic():
         user = User.objects.select_for_update().get(id=user_id)
@@ -60,16 +60,16 @@ def change_password(
 def find_reset_email(link: ResetLink) -> str:
     """Return the e-mail address of the link's account.
 
-    Raises NotFound if the link is forged, used or expired, or if the account has ended, has another
-    address now, or must use single sign-on.
+    Raises NotFound if the link is forged, used or expired, or if the account is inactive, has
+    another e-mail address now, or must use single sign-on.
     """
     return _require_valid(link, User.objects.filter(id=link.user_id).order_by("id").first()).email
 
 
 def reset_password(*, link: ResetLink, password: str, address: str, now: datetime) -> None:
-    """Set a new password with a link, once, and end all sessions of the user.
+    """Set a new password with a link, which works once, and end all sessions of the user.
 
-    Raises InvalidValue, and NotFound like `find_reset_email`.
+    `address` is the user's IP address. Raises InvalidValue, and NotFound like `find_reset_email`.
     """
     user_id = UserId(str(link.user_id))
     with transaction.atomic():
@@ -83,19 +83,20 @@ def reset_password(*, link: ResetLink, password: str, address: str, now: datetim
 
 
 def find_password_version(*, email: str) -> str:
-    """Return a digest that changes with the account's password; "" for an unknown account."""
+    """Return the password version of the account with this e-mail address; "": no such account."""
     passwords = User.objects.filter(email=email.strip().lower()).values_list("password", flat=True)
     password = passwords.order_by("id").first() if is_storable(email) else None
     return "" if password is None else compute_password_version(password)
 
 
 def compute_password_version(password_hash: str) -> str:
-    """Return the password version of an account with this password hash."""
+    """Return the password version, a short digest of the password hash."""
     digest = salted_hmac("caret.password-version/1", password_hash, algorithm="sha256")
     return digest.hexdigest()[:16]
 
 
 def _require_valid(link: ResetLink, user: User | None) -> User:
+    """Return the user of a valid link. Raises NotFound."""
     if (
         user is None
         or not link.is_valid_for(user)

@@ -1,9 +1,10 @@
-"""Links to set a new password. Each works once, for one hour, for one account.
+"""Links to set a new password. Each link works once, for one hour, for one account.
 
-Nothing is stored. The link's token is an HMAC of the time and of the account's password hash and
-e-mail address (Django's PasswordResetTokenGenerator), so it becomes invalid when one of these
-changes. Unlike Django's, it does not contain the last sign-in: a thief of the password could
-otherwise sign in again and again to invalidate the owner's links.
+Nothing is stored. The link's token contains the time and an HMAC (Django's
+PasswordResetTokenGenerator). The HMAC covers the time, the account's password hash and its e-mail
+address, so a link becomes invalid when the password or the address changes. Django's own tokens
+also become invalid when the user signs in. These tokens do not: a thief of the password could
+otherwise invalidate the user's links by signing in repeatedly.
 """
 
 import uuid
@@ -30,6 +31,8 @@ _TOKENS: Final = _TokenGenerator()
 
 @dataclass(frozen=True, slots=True)
 class ResetLink:
+    """A link as it was created or presented. `is_valid_for` checks it."""
+
     user_id: uuid.UUID
     token: str = field(repr=False)
 
@@ -42,4 +45,5 @@ class ResetLink:
         return f"{settings.CONSOLE_URL}/reset-password/{self.user_id}/{self.token}"
 
     def is_valid_for(self, user: User) -> bool:
+        """Return whether the token is valid for the user, who must be active."""
         return user.is_active and _TOKENS.check_token(user, self.token)

@@ -1,9 +1,11 @@
 """E-mails for resetting a password, on request of a user or of an operator.
 
-The console only queues a request. A worker looks up the account and sends the e-mail, so the
-page's answer and its time do not depend on whether the account exists.
+The console only queues a request. A worker looks up the account and sends the e-mail. So neither
+the console's response nor its duration depends on whether the account exists.
 
-    caret:password-reset-requests   list   encrypted addresses, newest first
+The queue is a list in Redis:
+
+    caret:password-reset-requests   encrypted [e-mail address, Unix time of request], newest first
 """
 
 import json
@@ -33,12 +35,12 @@ logger = structlog.get_logger(__name__)
 
 _QUEUE: Final = "caret:password-reset-requests"
 _MAX_WAITING: Final = 10_000  # if more requests wait, the oldest are dropped
-_MAX_AGE: Final = timedelta(hours=1)
+_MAX_AGE: Final = timedelta(hours=1)  # no e-mail is sent for older requests
 _MAX_EMAILS: Final = 20  # per run; a slow mail server delays other tasks
-# Per run. A look-up takes milliseconds, so many requests with unknown addresses do not delay the
-# requests of real accounts.
+# Requests per run. Most requests for unknown addresses only cost a look-up, which takes
+# milliseconds. So many of them hardly delay the requests of real accounts.
 _MAX_LOOKUPS: Final = 500
-_PURPOSE: Final = "password-reset-requests/1"
+_PURPOSE: Final = "password-reset-requests/1"  # of the queue's encryption key
 _BY_USER: Final = (
     "Somebody, probably you, asked to reset the password of your Caret account {email}."
 )
@@ -72,10 +74,10 @@ def enqueue_reset_request(*, email: str, now: datetime) -> None:
 
 
 def mail_requested_links(*, now: datetime) -> int:
-    """Send the e-mails of queued requests, and return the number of requests.
+    """Send the e-mails of queued requests. Return the number of requests removed from the queue.
 
-    Each request is processed at most once: after a crash, the user asks again. Raises
-    redis.RedisError.
+    Each request is processed at most once. If the e-mail is not sent, because of a crash or of the
+    mail server, the user must request it again. Raises redis.RedisError.
     """
     num_emails = 0
     for number in range(_MAX_LOOKUPS):
@@ -92,10 +94,10 @@ def mail_requested_links(*, now: datetime) -> int:
 
 
 def mail_operators_link(*, email: str, reason: str, now: datetime) -> None:
-    """Send a user the link that an operator requested, and record it in each of the user's tenants.
+    """Send a user the link that an operator requested. Each tenant of the user gets an audit entry.
 
-    Raises InvalidValue, NotFound, and Conflict for users of single sign-on or if the mail was not
-    accepted.
+    Raises InvalidValue, NotFound, and Conflict if the user must use single sign-on or the mail
+    server did not accept the e-mail.
     """
     reason = parse_reason(reason)
     user = _find_user(email)
@@ -105,10 +107,10 @@ def mail_operators_link(*, email: str, reason: str, now: datetime) -> None:
         raise Conflict("{email} must use single sign-on and has no password.", email=email)
     if not _mail_link(user, _BY_OPERATOR):
         raise Conflict("The mail server did not accept the e-mail.")
-    for row in find_memberships(user_id=UserId(str(user.id))):
-        with tenant_scope(row.tenant_id):
+    for tenant in find_memberships(user_id=UserId(str(user.id))):
+        with tenant_scope(tenant.tenant_id):
             record_change(
-                actor=build_system_actor(row.tenant_id),
+                actor=build_system_actor(tenant.tenant_id),
                 action="password.reset_link_sent",
                 target=f"user:{user.id}",
                 change=(None, None),
@@ -118,19 +120,19 @@ def mail_operators_link(*, email: str, reason: str, now: datetime) -> None:
 
 
 def _process_request(message: bytes, now: datetime) -> bool | None:
-    """Answer one request.
+    """Send the e-mail for one request, unless it is too old or there is no active account.
 
-    Return whether the mail server accepted the e-mail, or None if the account gets no e-mail.
+    Return whether the mail server accepted the e-mail; None: no e-mail was to be sent.
     """
     try:
-        email, at_s = json.loads(
+        email, requested_at_s = json.loads(
             unseal(_derive_encryption_key(), message, bound_to=_PURPOSE.encode())
         )
-    except DecryptionFailed:  # from before a change of the root secret
+    except DecryptionFailed:  # queued before a change of the root secret
         logger.warning("password_reset.unreadable_request")
         return None
     user = _find_user(email)
-    if user is None or now.timestamp() - at_s > _MAX_AGE.total_seconds():
+    if user is None or now.timestamp() - requested_at_s > _MAX_AGE.total_seconds():
         return None
     if find_provider_for_email(user.email) is not None:
         opening = _BY_USER.format(email=user.email)
@@ -140,7 +142,7 @@ def _process_request(message: bytes, now: datetime) -> bool | None:
 
 
 def _find_user(email: str) -> User | None:
-    """Return the active user. A user without a password can set the first one."""
+    """Return the active user with this address, even if the user has no password yet."""
     if not is_storable(email):
         return None
     users = User.objects.filter(email=email.strip().lower(), is_active=True)

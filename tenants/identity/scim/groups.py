@@ -1,4 +1,4 @@
-"""Operations on SCIM groups: each is a team that an identity provider manages.
+"""Operations on SCIM groups. A group is a team that an identity provider manages.
 
 A group can also set the role of its members.
 """
@@ -24,12 +24,14 @@ from tenants.policy.snapshot_version import mark_snapshot_stale
 from tenants.security.audit.operations import ChangeFields, record_change
 from tenants.security.authorization.actor import Actor
 
-MAX_TEXT_CHARS: Final = 254
+MAX_TEXT_CHARS: Final = 254  # of externalId: the column's length
 MAX_CHANGED_MEMBERS: Final = 1_000  # each member is updated while the tenant is locked
-MAX_TRIED_MEMBERS: Final = 50_000  # members times filter paths; 0.1 ms each
+# Of a patch: the group's members times the operations with a filter path; 0.1 ms each.
+MAX_TRIED_MEMBERS: Final = 50_000
+# The path of a patch operation that removes one member by ID.
 _REMOVAL: Final = re.compile(r'members\[\s*value\s+eq\s+"([^"\\]+)"\s*\]', re.IGNORECASE)
 
-# Raises if the current version is not the one that the client has seen.
+# Gets the current resource. Raises SCIMException if the client has seen another version of it.
 Precondition = Callable[[ScimGroupResource], None]
 
 
@@ -122,6 +124,7 @@ def set_group_role(
         all_user_ids = ScimUser.objects.filter(tenant_id=actor.tenant_id).values_list(
             "id", flat=True
         )
+        # With the first group that sets a role, members without such a group become developers.
         affected_ids = _find_member_ids(row) if role is None else set(all_user_ids)
         _sync_members(actor, affected_ids, now, groups_decide=old_role != "")
         _record_change(
@@ -133,7 +136,7 @@ def set_group_role(
 def _change_group(
     actor: Actor,
     group_id: str,
-    change: Callable[[ScimGroupResource], ScimGroupResource],
+    apply_change: Callable[[ScimGroupResource], ScimGroupResource],
     check: Precondition,
     now: datetime,
 ) -> ScimGroupResource:
@@ -143,7 +146,7 @@ def _change_group(
         row = find_group_row(actor, group_id)
         current = build_group_resources([row])[0]
         check(current)
-        resource = change(current)
+        resource = apply_change(current)
         rename_team(
             actor=actor, team_id=row.team_id, name=_read_name(resource), now=now, by_scim=True
         )
@@ -154,10 +157,10 @@ def _change_group(
 
 
 def _find_removals(patch: PatchOp[ScimGroupResource]) -> set[str] | None:
-    """Return the members to remove, if the patch only removes members by ID; otherwise None.
+    """Return the IDs of the members to remove; None: the patch does more than remove them by ID.
 
-    Most large patches are of this kind. scim2-models tries each such path on each member, which
-    takes 0.1 ms each time.
+    Most large patches only remove members by ID. scim2-models is too slow for them: it tries the
+    path of each operation on each member, which takes 0.1 ms each time.
     """
     operations = patch.operations or []
     matches = [
@@ -170,7 +173,7 @@ def _find_removals(patch: PatchOp[ScimGroupResource]) -> set[str] | None:
 
 
 def _require_few_changes(current: ScimGroupResource, patch: PatchOp[ScimGroupResource]) -> None:
-    """Check that the patch does not take too long. Raises InvalidValue."""
+    """Check that applying the patch does not take too long. Raises InvalidValue."""
     num_filter_paths = sum("[" in str(operation.path) for operation in patch.operations or [])
     if num_filter_paths * len(current.members or []) > MAX_TRIED_MEMBERS:
         raise InvalidValue(
@@ -179,7 +182,10 @@ def _require_few_changes(current: ScimGroupResource, patch: PatchOp[ScimGroupRes
 
 
 def _set_members(actor: Actor, row: ScimGroup, resource: ScimGroupResource, now: datetime) -> None:
-    """Set the group's members. Raises InvalidValue for an unknown member, or too many changes."""
+    """Set the group's members to those of the resource, and synchronize each changed member.
+
+    Raises Conflict, and InvalidValue for an unknown member or too many changes.
+    """
     new_ids = {_parse_user_id(member.value) for member in resource.members or []}
     old_ids = _find_member_ids(row)
     if len(new_ids ^ old_ids) > MAX_CHANGED_MEMBERS:
@@ -213,12 +219,14 @@ def _find_member_ids(row: ScimGroup) -> set[uuid.UUID]:
 def _sync_members(
     actor: Actor, user_ids: set[uuid.UUID], now: datetime, *, groups_decide: bool = False
 ) -> None:
+    """Synchronize the members of these SCIM users. `groups_decide` is as in sync_member."""
     rows = ScimUser.objects.filter(tenant_id=actor.tenant_id, id__in=user_ids)
     for row in rows.order_by("id"):
         sync_member(actor=actor, row=row, now=now, groups_decide=groups_decide)
 
 
 def _parse_user_id(value: str | None) -> uuid.UUID:
+    """Return the ID of a SCIM user. Raises InvalidValue."""
     try:
         return uuid.UUID(value or "")
     except ValueError as error:
@@ -230,6 +238,7 @@ def _read_name(resource: ScimGroupResource) -> str:
 
 
 def _get_external_id(resource: ScimGroupResource) -> str:
+    """Return the external ID; "": none. Raises InvalidValue."""
     text = resource.external_id or ""
     if len(text) > MAX_TEXT_CHARS or "\0" in text:
         raise InvalidValue("externalId", "Enter at most {most} characters.", most=MAX_TEXT_CHARS)

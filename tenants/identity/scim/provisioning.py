@@ -1,7 +1,8 @@
-"""Synchronizes a tenant's members with the SCIM resources of its identity provider.
+"""Synchronizes a tenant's members with the SCIM users and groups of its identity provider.
 
-Only addresses of domains that the tenant has verified are bound to accounts. A SCIM token can
-neither take over other users nor find out whether they exist. Groups never change an owner's role.
+A SCIM user is bound to an account only if its e-mail address is in a domain that the tenant has
+verified. A SCIM token can therefore neither take over other users nor find out whether they exist.
+Groups never change an owner's role.
 """
 
 import uuid
@@ -40,17 +41,18 @@ logger = structlog.get_logger(__name__)
 
 # If a member's groups set several roles, the first of these roles counts.
 _ROLES_BY_PRIORITY: Final = (Role.ADMINISTRATOR, Role.AUDITOR, Role.BILLING, Role.DEVELOPER)
-_MAX_NAME_CHARS: Final = 120
+_MAX_NAME_CHARS: Final = 120  # the length of the column User.name
 
 
 def sync_member(*, actor: Actor, row: ScimUser, now: datetime, groups_decide: bool = False) -> None:
-    """Bring a member in line with the SCIM resource. A second call changes nothing.
+    """Change the account, membership, teams and role of a SCIM user so that they match its row.
 
-    Must run inside the tenant's scope, with the tenant's row locked. `groups_decide` matters only
-    if no group of the tenant sets a role. False: the member keeps the role. True: the role becomes
-    developer, because a group has set it before. Raises Conflict, InvalidValue.
+    A second call changes nothing. Must run inside the tenant's scope, with the tenant's row locked.
+    `groups_decide` matters only if no group of the tenant sets a role. False: the member keeps the
+    current role. True: a group has set that role before, so the role becomes developer. Raises
+    Conflict, InvalidValue.
     """
-    _bind_account(actor, row, now)
+    _sync_account(actor, row, now)
     if row.user_id is None:
         return
     user_id = UserId(str(row.user_id))
@@ -62,28 +64,32 @@ def sync_member(*, actor: Actor, row: ScimUser, now: datetime, groups_decide: bo
     if membership is None:
         insert_membership(tenant_id=actor.tenant_id, user_id=user_id, role=Role.DEVELOPER, now=now)
         _record_change(actor, "member.invitation_accepted", user_id, (None, Role.DEVELOPER), now)
-    groups = _find_group_ids(actor, row)
-    _sync_teams(actor, row.user_id, groups, now)
-    _sync_role(actor, row.user_id, groups, now, groups_decide=groups_decide)
+    group_ids = _find_group_ids(actor, row)
+    _sync_teams(actor, row.user_id, group_ids, now)
+    _sync_role(actor, row.user_id, group_ids, now, groups_decide=groups_decide)
 
 
 def sync_domain_members(*, actor: Actor, name: str, now: datetime) -> None:
-    """Synchronize the users whose addresses belong to a domain that was just verified."""
+    """Synchronize the SCIM users whose addresses are in the domain `name`, which is now verified.
+
+    Must run inside the tenant's scope, with the tenant's row locked. A user who cannot be
+    synchronized is logged and skipped.
+    """
     rows = ScimUser.objects.filter(tenant_id=actor.tenant_id, email__endswith=f"@{name}")
     for row in rows.order_by("id"):
         try:
             with transaction.atomic():
                 sync_member(actor=actor, row=row, now=now)
         except DomainError as error:
-            # For example, two resources have the same address. The identity provider gets the
-            # error with its next update.
+            # For example, two SCIM users have the same address. The identity provider gets the
+            # error when it next changes one of them.
             logger.warning(
                 "scim.member_not_synchronized", tenant_id=actor.tenant_id, reason=error.code
             )
 
 
 def deprovision_member(*, actor: Actor, row: ScimUser, now: datetime) -> None:
-    """End the membership of a deleted SCIM user. Raises Conflict for the last owner."""
+    """End the membership of a SCIM user, if there is one. Raises Conflict for the last owner."""
     if row.user_id is None:
         return
     if (membership := _find_membership(actor, row.user_id)) is not None:
@@ -105,16 +111,16 @@ def _end_membership(actor: Actor, membership: Membership, now: datetime) -> None
     _record_change(actor, "member.removed", user_id, (role, None), now)
 
 
-def _bind_account(actor: Actor, row: ScimUser, now: datetime) -> None:
-    """Bind the SCIM resource to its account, and update address and name.
+def _sync_account(actor: Actor, row: ScimUser, now: datetime) -> None:
+    """Bind the SCIM user to an account, or update the address and name of its account.
 
-    If the domain is not verified, the resource is not bound and the name stays. Raises Conflict,
-    InvalidValue.
+    If the address is not in a verified domain, the user stays unbound and the name unchanged.
+    Raises Conflict, and InvalidValue for a change from or to an address outside such domains.
     """
     is_email_verified = _is_verified(actor, row.email)
     if row.user_id is None:
         if is_email_verified:
-            _bind_user(actor, row, now)
+            _bind_to_account(actor, row, now)
         return
     user = User.objects.get(id=row.user_id)
     if user.email != row.email:
@@ -128,7 +134,11 @@ def _bind_account(actor: Actor, row: ScimUser, now: datetime) -> None:
         User.objects.filter(id=user.id).update(name=name)
 
 
-def _bind_user(actor: Actor, row: ScimUser, now: datetime) -> None:
+def _bind_to_account(actor: Actor, row: ScimUser, now: datetime) -> None:
+    """Bind the SCIM user to the account with its address. Create the account if it is missing.
+
+    Raises Conflict if another SCIM user of the tenant is bound to the account.
+    """
     user = User.objects.filter(email=row.email).order_by("id").first()
     if user is None:
         name = get_full_name(ScimUserResource.model_validate(row.document))[:_MAX_NAME_CHARS]
@@ -139,7 +149,8 @@ def _bind_user(actor: Actor, row: ScimUser, now: datetime) -> None:
     if other_scim_users.exclude(id=row.id).exists():
         raise Conflict("Another user already has this address.")
     if not Membership.objects.filter(tenant_id=actor.tenant_id, user_id=user.id).exists():
-        # The foreign key needs a membership. sync_member then decides whether it is in force.
+        # The foreign key needs a membership. This one has ended; sync_member reactivates it if the
+        # SCIM user is active.
         Membership.objects.create(
             tenant_id=actor.tenant_id,
             user_id=user.id,
@@ -152,7 +163,10 @@ def _bind_user(actor: Actor, row: ScimUser, now: datetime) -> None:
 
 
 def _change_address(actor: Actor, user: User, email: str, now: datetime) -> None:
-    """Change the address in all rows that contain it: an erasure searches for the current one."""
+    """Change the e-mail address in all rows of the tenant that contain it, and of the account.
+
+    An erasure finds only rows with the current address. Raises Conflict.
+    """
     try:
         with transaction.atomic():
             User.objects.filter(id=user.id).update(email=email)
@@ -162,15 +176,18 @@ def _change_address(actor: Actor, user: User, email: str, now: datetime) -> None
     # Another person may now own the old mailbox, which contains the invitation's link.
     invitations.filter(accepted_at=None, revoked_at=None).update(revoked_at=now)
     invitations.update(email=email)
-    mails = AlertDelivery.objects.filter(tenant_id=actor.tenant_id)
-    old_mails = mails.filter(address=user.email)
+    deliveries = AlertDelivery.objects.filter(tenant_id=actor.tenant_id)
+    old_deliveries = deliveries.filter(address=user.email)
     # An alert has at most one delivery per address.
-    duplicates = old_mails.filter(alert_id__in=mails.filter(address=email).values("alert_id"))
+    duplicates = old_deliveries.filter(
+        alert_id__in=deliveries.filter(address=email).values("alert_id")
+    )
     anonymize_recipients(duplicates)
-    old_mails.update(address=email)
+    old_deliveries.update(address=email)
 
 
 def _is_verified(actor: Actor, email: str) -> bool:
+    """Return whether the address is in a domain that the tenant has verified."""
     domain = get_email_domain(email)
     return (
         bool(domain)
@@ -181,9 +198,10 @@ def _is_verified(actor: Actor, email: str) -> bool:
 
 
 def _sync_teams(actor: Actor, user_id: uuid.UUID, new_ids: set[uuid.UUID], now: datetime) -> None:
-    """Set the memberships of teams that the identity provider manages. Other teams stay unchanged.
+    """Make the user a member of exactly these teams among those that SCIM manages.
 
-    Raises Conflict.
+    Memberships in other teams stay unchanged. Raises Conflict if the user's teams then have too
+    many hard budgets.
     """
     managed_ids = ScimGroup.objects.filter(tenant_id=actor.tenant_id).values_list(
         "team_id", flat=True
@@ -202,20 +220,21 @@ def _sync_teams(actor: Actor, user_id: uuid.UUID, new_ids: set[uuid.UUID], now: 
 def _sync_role(
     actor: Actor,
     user_id: uuid.UUID,
-    groups: set[uuid.UUID],
+    group_ids: set[uuid.UUID],
     now: datetime,
     *,
     groups_decide: bool,
 ) -> None:
-    """Set the role that the member's groups give; without one, developer. Owners stay owners.
+    """Set the role that the member's groups set, or developer if they set none.
 
-    If no group of the tenant sets a role, the role changes only if `groups_decide`.
+    Owners stay owners. If no group of the tenant sets a role, nothing changes unless
+    `groups_decide`.
     """
     groups_with_role = ScimGroup.objects.filter(tenant_id=actor.tenant_id).exclude(role="")
     roles = dict(groups_with_role.values_list("team_id", "role"))
     if not roles and not groups_decide:
         return
-    group_roles = {roles[team_id] for team_id in groups & roles.keys()}
+    group_roles = {roles[team_id] for team_id in group_ids & roles.keys()}
     new_role = next(
         (role for role in _ROLES_BY_PRIORITY if role.value in group_roles), Role.DEVELOPER
     )

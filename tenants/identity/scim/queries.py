@@ -1,7 +1,7 @@
 """Queries of SCIM users and groups, as SCIM resources.
 
-Only `list_group_roles` checks a permission. The others are for SCIM tokens, which may read all of
-them.
+Only `list_group_roles` checks a permission. The other functions are for SCIM tokens, which may read
+all users and groups, and for operations, which check permissions themselves.
 """
 
 import json
@@ -79,17 +79,20 @@ def list_groups(
     with tenant_scope(actor.tenant_id):
         rows = ScimGroup.objects.filter(tenant_id=actor.tenant_id)
         rows = rows.order_by("created_at", "team_id")
-        return search_rows(rows, search, _list_group_columns(actor), builders)
+        return search_rows(rows, search, _build_group_columns(actor), builders)
 
 
 def _filter_emails(value: str) -> Q | None:
-    """Return a filter on the document's text; None if JSON would escape characters of the value."""
+    """Return a filter that searches the value in the JSON text of the user's e-mails.
+
+    None: the JSON text would contain the value in another form, with escaped characters.
+    """
     if not (value.isascii() and value.isprintable()) or '"' in value or "\\" in value:
         return None
     return Q(document__emails__icontains=value)
 
 
-# Attributes that identity providers search by. Other filters are tried on each resource.
+# Attributes that identity providers search by. Filters on other attributes do not narrow the query.
 _USER_COLUMNS: Final[FilterColumns] = {
     "username": lambda value: Q(user_name__iexact=value),
     "externalid": lambda value: Q(external_id=value),
@@ -100,7 +103,7 @@ _USER_COLUMNS: Final[FilterColumns] = {
 }
 
 
-def _list_group_columns(actor: Actor) -> FilterColumns:
+def _build_group_columns(actor: Actor) -> FilterColumns:
     def filter_by_name(value: str) -> Q:
         teams = Team.objects.filter(tenant_id=actor.tenant_id, name__iexact=value)
         return Q(team_id__in=teams.values("id"))
@@ -129,7 +132,7 @@ class GroupRole:
 
 
 def list_group_roles(*, actor: Actor) -> list[GroupRole]:
-    """Return the groups by name, with the roles that they set. Raises Forbidden."""
+    """Return all groups with the roles that they set, sorted by name. Raises Forbidden."""
     actor.require(Permission.READ_SIGN_IN_SETTINGS)
     with tenant_scope(actor.tenant_id):
         rows = list(ScimGroup.objects.filter(tenant_id=actor.tenant_id))
@@ -182,7 +185,7 @@ def find_group_row(actor: Actor, group_id: str) -> ScimGroup:
 
 
 def build_user_resources(rows: Sequence[ScimUser]) -> list[ScimUserResource]:
-    """Build the resources of users, with versions. Two queries for any number of users."""
+    """Build the resources of users, with versions (ETags). Two queries for any number of users."""
     return [
         _add_version(user, user.model_dump(exclude={"meta"}))
         for user in _build_users_without_version(rows)
@@ -205,7 +208,7 @@ def _build_users_without_version(rows: Sequence[ScimUser]) -> list[ScimUserResou
 def build_group_resources(
     rows: Sequence[ScimGroup], *, with_members: bool = True
 ) -> list[ScimGroupResource]:
-    """Build the resources of groups. The version covers the members even if they are left out.
+    """Build the resources of groups. The version (ETag) also depends on members left out.
 
     Two queries for any number of groups, and one more for the members.
     """
@@ -287,6 +290,7 @@ def _add_version(resource: _Resource, document: object) -> _Resource:
 
 
 def _needs_version(search: "SearchRequest[Any]") -> bool:
+    """Return whether the filter or the sort order may read `meta.version`."""
     return "version" in f"{search.filter or ''} {search.sort_by or ''}".lower()
 
 
@@ -301,6 +305,7 @@ def _includes_members(parameters: "ResponseParameters[ScimGroupResource]") -> bo
 
 
 def _get_top_level_name(name: object) -> str:
+    """Return "members" for "urn:ietf:params:scim:schemas:core:2.0:Group:members.value"."""
     return str(name).rpartition(":")[2].partition(".")[0].lower()
 
 

@@ -1,7 +1,7 @@
-"""SCIM resources of users and groups, with the attributes that are stored.
+"""SCIM resources of users and groups, with the attributes that Caret stores.
 
-Other attributes of identity providers (telephone numbers, photographs, passwords) are accepted and
-dropped, because the service does not need them.
+Caret accepts other attributes of identity providers (telephone numbers, photographs, passwords),
+but drops them, because it does not need them.
 """
 
 import hashlib
@@ -21,10 +21,12 @@ from scim2_models import (
     Uniqueness,
 )
 
-# Accepts the dialects of Entra ID and Okta as well as the standard.
+# Accepts the requests of Entra ID and Okta, which deviate from the standard.
 POLICY: Final = ScimPolicy(
     unknown=ScimPolicy.Unknown.ignore,
+    # The value of a `remove` operation selects the entries to remove.
     remove_value_as_filter=ScimPolicy.RemoveValue.apply,
+    # If no entry matches the filter in the path of an operation, the entry is created.
     unmatched_path_filter=ScimPolicy.UnmatchedPathFilter.create,
 )
 
@@ -64,20 +66,21 @@ class Group(Resource[Any]):
 
 
 def get_address(user: User) -> str:
-    """Return the user's address in lower case; "": there is none.
+    """Return the user's e-mail address in lower case; "": the resource contains none.
 
-    It is the primary address, otherwise the first one, otherwise the userName if it is an address.
+    This is the primary address, otherwise the first one, otherwise the userName if it is an
+    address.
     """
     emails = [email for email in user.emails or [] if email.value]
     primary = next((email for email in emails if email.primary), emails[0] if emails else None)
     if primary is not None:
         return (primary.value or "").strip().lower()
-    name = (user.user_name or "").strip().lower()
-    return name if "@" in name else ""
+    user_name = (user.user_name or "").strip().lower()
+    return user_name if "@" in user_name else ""
 
 
 def get_full_name(user: User) -> str:
-    """Return the user's display name or full name; "" if unknown."""
+    """Return the display name, otherwise the full name; "": the resource contains neither."""
     if user.display_name:
         return user.display_name.strip()
     name = user.name
@@ -88,5 +91,8 @@ def get_full_name(user: User) -> str:
 
 
 def compute_etag(document: str) -> str:
-    """Return the ETag of a document. It is weak: responses may order JSON members differently."""
+    """Return the ETag of a JSON text.
+
+    The ETag is weak: responses with the same ETag may have their JSON members in another order.
+    """
     return f'W/"{hashlib.sha256(document.encode()).hexdigest()[:16]}"'

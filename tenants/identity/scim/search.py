@@ -24,11 +24,11 @@ from scim2_models.path import (
 
 from tenants.base.validation.text import is_storable
 
-MAX_RESULTS: Final = 200
+MAX_RESULTS: Final = 200  # resources per response
 # Rows that remain after the query, for filtering or sorting in memory: 0.13 ms each.
 MAX_SEARCHED: Final = 5_000
 _BATCH: Final = 500  # rows in memory at once
-_MAX_START: Final = 10**9  # Postgres accepts offsets of up to 64 bits
+_MAX_START: Final = 10**9  # a larger start index is reduced; Postgres needs less than 64 bits
 _Resource = TypeVar("_Resource", bound=Resource[Any])
 _Row = TypeVar("_Row", bound=Model)
 # Maps an attribute in lower case to a function. For a value, the function returns a query that
@@ -38,16 +38,17 @@ FilterColumns = Mapping[str, Callable[[str], Q | None]]
 
 @dataclass(frozen=True, slots=True)
 class SearchResult(Generic[_Resource]):
-    resources: list[_Resource]
-    total: int
-    start: int  # from 1
+    resources: list[_Resource]  # one page
+    total: int  # resources on all pages
+    start: int  # index of the page's first resource among all, from 1
 
 
 @dataclass(frozen=True, slots=True)
 class ResourceBuilders(Generic[_Row, _Resource]):
     row_id: Callable[[_Row], uuid.UUID]
-    # With all attributes that filters and sorting need.
+    # Builds resources with all attributes that the filter and the sort order need.
     outline: Callable[[Sequence[_Row]], list[_Resource]]
+    # Builds resources for the response.
     complete: Callable[[Sequence[_Row]], list[_Resource]]
 
 
@@ -79,6 +80,11 @@ def search_rows(
 
 
 def make_id_filter(column: str) -> Callable[[str], Q]:
+    """Return a function for FilterColumns that compares a UUID column.
+
+    A value that is not a UUID matches no row.
+    """
+
     def narrow(value: str) -> Q:
         try:
             return Q(**{column: uuid.UUID(value)})
@@ -89,7 +95,7 @@ def make_id_filter(column: str) -> Callable[[str], Q]:
 
 
 def _iterate_batches(rows: QuerySet[_Row]) -> Iterator[list[_Row]]:
-    """Yield rows in batches. Raises TooManyException before the excess batch is built."""
+    """Yield rows in batches. Raises TooManyException if there are more than MAX_SEARCHED."""
     remaining = rows[: MAX_SEARCHED + 1].iterator(chunk_size=_BATCH)
     num_read = 0
     while batch := list(islice(remaining, _BATCH)):
@@ -100,7 +106,10 @@ def _iterate_batches(rows: QuerySet[_Row]) -> Iterator[list[_Row]]:
 
 
 def _translate_filter(node: FilterNode, columns: FilterColumns, within: str = "") -> Q | None:
-    """Return a query that keeps every match of a filter; None: the filter cannot be narrowed."""
+    """Return a query that keeps every row that matches a filter; None: no query can narrow them.
+
+    `within` is the attribute that contains the filter, with a dot, for example "emails."; "": none.
+    """
     match node:
         case Comparison(op=CompareOperator.eq, value=str()):
             return _translate_equality(node, columns, within)
@@ -123,6 +132,10 @@ def _translate_equality(node: Comparison, columns: FilterColumns, within: str) -
 
 
 def _join_filters(op: LogicalOperator, parts: Sequence[Q | None]) -> Q | None:
+    """Join the queries of the terms of a filter.
+
+    A term may have no query. `and` then uses the other terms alone; for `or`, no query is possible.
+    """
     translated = [part for part in parts if part is not None]
     if not translated or (op is LogicalOperator.or_ and len(translated) < len(parts)):
         return None

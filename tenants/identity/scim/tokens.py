@@ -1,4 +1,7 @@
-"""SCIM tokens authenticate a tenant's identity provider. They are shown once and revocable."""
+"""SCIM tokens, which authenticate a tenant's identity provider.
+
+A token is shown once, when it is created. It stays valid until it is revoked.
+"""
 
 import uuid
 from dataclasses import dataclass, field
@@ -19,7 +22,7 @@ from tenants.security.authorization.actor import Actor
 
 MAX_NAME_CHARS: Final = 120
 MAX_TOKENS: Final = 20  # in force, per tenant
-LAST_USED_PRECISION: Final = timedelta(minutes=1)
+LAST_USED_PRECISION: Final = timedelta(minutes=1)  # at most one update of the row per minute
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +41,7 @@ class CreatedScimToken:
 
 
 def list_scim_tokens(*, actor: Actor) -> list[ScimTokenView]:
-    """Return the tenant's tokens, newest first. Raises Forbidden."""
+    """Return the tenant's tokens, also the revoked ones, newest first. Raises Forbidden."""
     actor.require(Permission.READ_SIGN_IN_SETTINGS)
     with tenant_scope(actor.tenant_id):
         rows = ScimToken.objects.filter(tenant_id=actor.tenant_id).order_by("-created_at", "id")
@@ -96,9 +99,10 @@ def revoke_scim_token(*, actor: Actor, token_id: uuid.UUID, now: datetime) -> Sc
 def authenticate_scim_token(
     text: str, *, address: str | None, request_id: str, now: datetime
 ) -> Actor | None:
-    """Return the actor of a SCIM token, an administrator without a user.
+    """Return the actor of a SCIM token: an administrator without a user.
 
-    Returns None for an invalid token or a tenant that is not active.
+    `address` is the client's IP address. Return None for an invalid token, or if the tenant is not
+    active.
     """
     token = parse_token(BearerTokenKind.SCIM, text)
     if token is None:

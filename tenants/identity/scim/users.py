@@ -1,4 +1,4 @@
-"""Operations on SCIM users."""
+"""Operations on SCIM users: the users that a tenant's identity provider manages."""
 
 import json
 import uuid
@@ -21,10 +21,10 @@ from tenants.policy.snapshot_version import mark_snapshot_stale
 from tenants.security.audit.operations import ChangeFields, record_change
 from tenants.security.authorization.actor import Actor
 
-MAX_TEXT_CHARS = 254
-MAX_DOCUMENT_CHARS = 16_384  # of the stored document of one user
+MAX_TEXT_CHARS = 254  # of userName, externalId and the e-mail address: the columns' length
+MAX_DOCUMENT_CHARS = 16_384  # of the stored JSON document of one user
 
-# Raises if the current version is not the one that the client has seen.
+# Gets the current resource. Raises SCIMException if the client has seen another version of it.
 Precondition = Callable[[ScimUserResource], None]
 
 
@@ -85,7 +85,7 @@ def delete_user(*, actor: Actor, user_id: str, check: Precondition, now: datetim
 def _change_user(
     actor: Actor,
     user_id: str,
-    change: Callable[[ScimUserResource], ScimUserResource],
+    apply_change: Callable[[ScimUserResource], ScimUserResource],
     check: Precondition,
     now: datetime,
 ) -> ScimUserResource:
@@ -95,13 +95,17 @@ def _change_user(
         row = find_user_row(actor, user_id)
         current = build_user_resources([row])[0]
         check(current)
-        _write_user(actor, row, change(current), now, action="scim_user.changed")
+        _write_user(actor, row, apply_change(current), now, action="scim_user.changed")
         return build_user_resources([row])[0]
 
 
 def _write_user(
     actor: Actor, row: ScimUser, resource: ScimUserResource, now: datetime, *, action: str
 ) -> None:
+    """Store the resource in its row, synchronize the member and write the audit log.
+
+    Nothing happens if the resource equals the row. Raises InvalidValue, Conflict.
+    """
     before = None if row.document is None else (_to_change_fields(row), row.document)
     _fill_row(row, resource)
     if before is not None and before == (_to_change_fields(row), row.document):
@@ -138,18 +142,19 @@ def _fill_row(row: ScimUser, resource: ScimUserResource) -> None:
     if not texts["userName"]:
         raise InvalidValue("userName", "Set userName.")
     row.user_name, row.external_id, row.email = texts.values()
-    # If `active` is not specified, a user who was removed manually stays inactive.
+    # If `active` is not specified, a user who was removed in the console stays inactive.
     if resource.active is not None:
         row.active = resource.active
     row.document = document
 
 
 def _iterate_texts(part: object) -> Iterator[str]:
+    """Yield the strings of a JSON value at all depths, without the names of object members."""
     if isinstance(part, str):
         yield part
     parts = part.values() if isinstance(part, dict) else part if isinstance(part, list) else ()
-    for inner in parts:
-        yield from _iterate_texts(inner)
+    for inner_part in parts:
+        yield from _iterate_texts(inner_part)
 
 
 def _to_change_fields(row: ScimUser) -> ChangeFields:

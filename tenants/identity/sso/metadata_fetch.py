@@ -1,4 +1,4 @@
-"""Fetch of an identity provider's metadata from a URL that the tenant has entered."""
+"""Fetches an identity provider's SAML metadata from a URL that the tenant has entered."""
 
 from typing import Final
 
@@ -18,7 +18,7 @@ _OK: Final = 200
 
 
 def fetch_metadata(url: str) -> str:
-    """Fetch the metadata. Raises InvalidValue."""
+    """Return the metadata, an XML text. Raises InvalidValue if it cannot be fetched."""
     outbound = OutboundRequest(
         method="GET", url=url, headers={"Accept": "application/samlmetadata+xml, */*"}
     )

@@ -14,8 +14,10 @@ from tenants.security.audit.operations import ChangeFields
 
 
 class MfaFactor(StrEnum):
+    """The second factor, as audit entries name it."""
+
     PASSKEY = "passkey"
-    APP = "app"
+    APP = "app"  # an authenticator app, which shows one-time codes
     RECOVERY_CODES = "recovery_codes"
 
 
@@ -24,7 +26,7 @@ class MfaEvent(StrEnum):
 
     ADDED = "added"
     REMOVED = "removed"
-    RENEWED = "renewed"
+    RENEWED = "renewed"  # only recovery codes
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +49,10 @@ _SUBJECTS: Final = {
 
 
 def record_mfa_change(*, user_id: UserId, change: MfaChange, address: str, now: datetime) -> None:
-    """Record a change, as the last step of its transaction, and send the e-mail on commit."""
+    """Record a change, as the last step of its transaction, and send the e-mail on commit.
+
+    `address` is the client's IP address.
+    """
     facts: ChangeFields = {"factor": change.factor}
     before = None if change.event is MfaEvent.ADDED else facts
     after = None if change.event is MfaEvent.REMOVED else facts

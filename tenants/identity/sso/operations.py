@@ -1,4 +1,7 @@
-"""Operations on a tenant's sign-in settings. Only owners may change them."""
+"""Operations on sign-in settings, and on sign-ins through a tenant's identity provider.
+
+Of a tenant's members, only owners may change its sign-in settings.
+"""
 
 import uuid
 from collections.abc import Callable
@@ -34,12 +37,12 @@ from tenants.models import Domain, IdentityProvider, SignInProtocol, Tenant, Use
 from tenants.security.audit.operations import ChangeFields, record_change
 from tenants.security.authorization.actor import Actor
 
-_MAX_CHARS: Final = 200
-_MAX_EMAIL_CHARS: Final = 254
-_MAX_NAME_CHARS: Final = 120
-_MAX_URL_CHARS: Final = 500
-MAX_REFUSED_ENTRIES: Final = 10  # audit entries in an hour for each reason
-# The reason of a refusal: the metadata does not contain the certificate that signed the response.
+_MAX_CHARS: Final = 200  # of a client ID or secret
+_MAX_EMAIL_CHARS: Final = 254  # the column's length
+_MAX_NAME_CHARS: Final = 120  # of a user: the column's length
+_MAX_URL_CHARS: Final = 500  # of an issuer or a sign-in URL: the columns' length
+MAX_REFUSED_ENTRIES: Final = 10  # audit entries of a tenant in an hour for each reason
+# The reason why a SAML response was refused: no certificate of the metadata has signed it.
 UNKNOWN_CERTIFICATE: Final = "invalid_signature"
 _HOUR_S: Final = 3600
 
@@ -53,11 +56,11 @@ class OidcProviderConfig:
 
 @dataclass(frozen=True, slots=True)
 class SamlProviderConfig:
-    """Metadata of a SAML provider, given as `metadata` or by `url`."""
+    """The metadata of a SAML provider, or its URL. Exactly one of the two must be set."""
 
     metadata: str | None  # XML
     url: str | None  # of the metadata
-    fetch: Callable[[str], str]  # raises InvalidValue
+    fetch: Callable[[str], str]  # returns the metadata at a URL; raises InvalidValue
 
 
 def set_provider(
@@ -66,7 +69,7 @@ def set_provider(
     """Set an OpenID Connect provider in place of the current one.
 
     Users of the tenant's verified domains can no longer sign in with a password. Their sessions
-    end, except `exempt_session_key`. Raises Forbidden, InvalidValue.
+    end, except the session with the key `exempt_session_key`. Raises Forbidden, InvalidValue.
     """
     actor.require(Permission.WRITE_SIGN_IN_SETTINGS)
     _check_provider(new)
@@ -88,7 +91,7 @@ def set_provider(
         created_at=now,
     )
     facts: ChangeFields = {"issuer": new.issuer, "client_id": new.client_id}
-    return _set_provider(actor, provider, facts, exempt_session_key)
+    return _replace_provider(actor, provider, facts, exempt_session_key)
 
 
 def set_saml_provider(
@@ -100,7 +103,8 @@ def set_saml_provider(
 ) -> SignInRules:
     """Set a SAML provider from its metadata, in place of the current provider.
 
-    Passwords and sessions end as in `set_provider`. Raises Forbidden, InvalidValue.
+    The effect on passwords and sessions is the same as in `set_provider`. Raises Forbidden,
+    InvalidValue.
     """
     actor.require(Permission.WRITE_SIGN_IN_SETTINGS)
     new = parse_metadata(_fetch_metadata(config))
@@ -120,7 +124,7 @@ def set_saml_provider(
         "sso_url": new.sso_url,
         "certificates": " ".join(map(compute_fingerprint, new.certificates)),
     }
-    return _set_provider(actor, provider, facts, exempt_session_key)
+    return _replace_provider(actor, provider, facts, exempt_session_key)
 
 
 def _fetch_metadata(config: SamlProviderConfig) -> str:
@@ -134,7 +138,7 @@ def _fetch_metadata(config: SamlProviderConfig) -> str:
     return config.fetch(config.url)
 
 
-def _set_provider(
+def _replace_provider(
     actor: Actor, provider: IdentityProvider, facts: ChangeFields, exempt_session_key: str | None
 ) -> SignInRules:
     with tenant_scope(actor.tenant_id):
@@ -155,9 +159,10 @@ def _set_provider(
 def remove_provider(
     *, actor: Actor, now: datetime, exempt_session_key: str | None = None, reason: str = ""
 ) -> SignInRules:
-    """Remove the provider. The sessions of its users end, except `exempt_session_key`.
+    """Remove the provider, if there is one.
 
-    Raises Forbidden, InvalidValue.
+    The sessions of its users end, except the session with the key `exempt_session_key`. Raises
+    Forbidden, InvalidValue.
     """
     actor.require(Permission.WRITE_SIGN_IN_SETTINGS)
     reason = parse_reason(reason)
@@ -178,7 +183,7 @@ def remove_provider(
 def require_second_factor(*, actor: Actor, is_required: bool, now: datetime) -> SignInRules:
     """Require a second factor of users who sign in with a password, or stop requiring it.
 
-    Users without a second factor can then only set one up. Raises Forbidden.
+    While it is required, users without a second factor can only set one up. Raises Forbidden.
     """
     actor.require(Permission.WRITE_SIGN_IN_SETTINGS)
     with tenant_scope(actor.tenant_id):
@@ -195,10 +200,9 @@ def require_second_factor(*, actor: Actor, is_required: bool, now: datetime) -> 
 
 
 def provision_user(*, tenant_id: TenantId, email: str, name: str, now: datetime) -> UserId:
-    """Return the account of a user of the identity provider; create it if missing.
+    """Return the account of a user of the identity provider. Create it if it does not exist.
 
-    Raises Forbidden if the address is not of a domain that the tenant has verified, or the tenant
-    is closed.
+    Raises Forbidden if the tenant has not verified the domain of the e-mail address, or is closed.
     """
     email = email.strip().lower()
     if find_owning_tenant(email) != tenant_id or not _is_address(email):
@@ -210,12 +214,13 @@ def provision_user(*, tenant_id: TenantId, email: str, name: str, now: datetime)
     user, _ = User.objects.get_or_create(
         email=email,
         # No password matches "!".
-        defaults={"name": _validate_name(name), "created_at": now, "password": "!"},
+        defaults={"name": _clean_name(name), "created_at": now, "password": "!"},
     )
     return UserId(str(user.id))
 
 
 def _end_sessions(actor: Actor, exempt_session_key: str | None) -> None:
+    """End the sessions of users of the tenant's verified domains, except the exempt session."""
     verified = Domain.objects.filter(tenant_id=actor.tenant_id, verified_at__isnull=False)
     end_sessions_at(
         domains=verified.values_list("name", flat=True), exempt_session_key=exempt_session_key
@@ -230,12 +235,13 @@ def _is_address(text: str) -> bool:
     return len(text) <= _MAX_EMAIL_CHARS
 
 
-def _validate_name(name: str) -> str:
+def _clean_name(name: str) -> str:
+    """Return a name that can be stored; "" if it has characters that cannot be stored."""
     return name.strip()[:_MAX_NAME_CHARS] if is_storable(name) else ""
 
 
 def _check_provider(new: OidcProviderConfig) -> None:
-    """Check an OpenID Connect provider. Raises InvalidValue."""
+    """Check the settings of an OpenID Connect provider. Raises InvalidValue."""
     if not _is_url(new.issuer):
         raise InvalidValue("issuer", "Enter the issuer's URL. It starts with https://.")
     for name, text in (("client_id", new.client_id), ("client_secret", new.client_secret)):
@@ -256,11 +262,12 @@ def _check_saml(new: SamlMetadata) -> None:
 
 
 def _is_url(text: str) -> bool:
+    """Return whether a text is an https URL; http is allowed if private targets are allowed."""
     schemes = ("https", "http") if settings.PRIVATE_TARGETS else ("https",)
     try:
         parts = urlsplit(text)
         is_valid = parts.scheme in schemes and bool(parts.hostname) and not parts.username
-        _ = parts.port
+        _ = parts.port  # raises ValueError for an invalid port
     except ValueError:
         return False
     is_plain = text.isascii() and text.isprintable() and " " not in text
@@ -270,13 +277,14 @@ def _is_url(text: str) -> bool:
 def record_refused_sign_in(
     *, tenant_id: TenantId, reason: str, address: str, now: datetime
 ) -> None:
-    """Record a failed sign-in through the identity provider. `reason` is one of a fixed set.
+    """Record a refused sign-in through the identity provider in the tenant's audit log.
 
-    Anybody can send a response that is rejected, so at most MAX_REFUSED_ENTRIES an hour are
-    recorded for each reason. The process log contains all of them (`sign_in.provider_failed`).
-    Raises redis.RedisError.
+    `reason` is one of a fixed set of codes, and `address` is the client's IP address. Anybody can
+    send a response that is refused. Therefore, at most MAX_REFUSED_ENTRIES an hour are recorded for
+    each reason. The process log contains all refusals (`sign_in.provider_failed`). Raises
+    redis.RedisError.
     """
-    if not _is_below_refused_limit(tenant_id, reason):
+    if not _count_refused_sign_in(tenant_id, reason):
         return
     platform = Actor(tenant_id, None, Role.OWNER, address, request_id=str(uuid4()))
     with tenant_scope(tenant_id):
@@ -289,9 +297,10 @@ def record_refused_sign_in(
         )
 
 
-def _is_below_refused_limit(tenant_id: TenantId, reason: str) -> bool:
-    name = f"caret:refused-sign-ins:{tenant_id}:{reason}"
+def _count_refused_sign_in(tenant_id: TenantId, reason: str) -> bool:
+    """Count a refused sign-in. Return whether it may be recorded."""
+    redis_key = f"caret:refused-sign-ins:{tenant_id}:{reason}"
     pipeline = connect_to_redis().pipeline(transaction=True)
-    pipeline.set(name, 0, ex=_HOUR_S, nx=True)
-    pipeline.incr(name)
+    pipeline.set(redis_key, 0, ex=_HOUR_S, nx=True)
+    pipeline.incr(redis_key)
     return int(pipeline.execute()[1]) <= MAX_REFUSED_ENTRIES

@@ -14,6 +14,7 @@ from tenants.base.permissions import Permission
 from tenants.identity.domains.queries import find_owning_tenant
 from tenants.identity.sso.saml_metadata import compute_fingerprint
 from tenants.models import IdentityProvider, SignInProtocol, Tenant
+from tenants.policy.queries import load_active_policy
 from tenants.security.authorization.actor import Actor
 
 
@@ -31,13 +32,15 @@ class ProviderView:
 
 @dataclass(frozen=True, slots=True)
 class SignInRules:
-    is_mfa_required: bool
+    is_mfa_required: bool  # for users who sign in with passwords
     provider: ProviderView | None  # None: users sign in with passwords
+    # The policy can require a second factor, too. Either requirement suffices.
+    is_mfa_required_by_policy: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class OpenIdProvider:
-    """An OpenID Connect provider with its secret, for signing in."""
+    """An OpenID Connect provider with the client's secret, for signing in."""
 
     tenant_id: TenantId
     issuer: str
@@ -64,7 +67,11 @@ def get_rules(*, actor: Actor) -> SignInRules:
     with tenant_scope(actor.tenant_id):
         is_mfa_required = Tenant.objects.get(id=actor.tenant_id).is_mfa_required
         row = _find_row(actor.tenant_id)
-    return SignInRules(is_mfa_required, None if row is None else _to_view(row))
+    return SignInRules(
+        is_mfa_required,
+        None if row is None else _to_view(row),
+        load_active_policy(tenant_id=actor.tenant_id).is_mfa_required,
+    )
 
 
 def find_provider(tenant_id: TenantId) -> Provider | None:
@@ -84,16 +91,21 @@ def find_provider(tenant_id: TenantId) -> Provider | None:
 
 
 def find_provider_for_email(email: str) -> Provider | None:
-    """Return the identity provider that signs in an address; None: a password."""
-    holder = find_owning_tenant(email)
-    return None if holder is None else find_provider(holder)
+    """Return the identity provider that users with this e-mail address must use.
+
+    None: they sign in with a password.
+    """
+    tenant_id = find_owning_tenant(email)
+    return None if tenant_id is None else find_provider(tenant_id)
 
 
 def derive_provider_key() -> bytes:
+    """Return the encryption key for the client secrets of OpenID Connect providers."""
     return derive_key(settings.ROOT_SECRET, "identity-providers/1")
 
 
 def build_associated_data(tenant_id: TenantId, provider_id: uuid.UUID) -> bytes:
+    """Return the context that the encryption of a client secret is bound to."""
     return f"identity-provider|{tenant_id}|{provider_id}".encode()
 
 

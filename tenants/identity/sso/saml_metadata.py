@@ -1,7 +1,7 @@
 """Parser of a SAML identity provider's metadata.
 
-The metadata is trusted only when an owner sets it. It is never fetched again later, and never taken
-from a SAML response.
+Caret trusts only metadata that an owner has set. It never fetches the metadata again later, and
+never takes it from a SAML response.
 """
 
 import base64
@@ -21,8 +21,9 @@ from tenants.base.errors import InvalidValue
 
 MAX_METADATA_BYTES: Final = 256 * 1024  # the largest known metadata, of Entra ID, has 60 KB
 _MAX_CERTIFICATES: Final = 8  # current ones and their successors
-_MIN_RSA_BITS: Final = 2048
+_MIN_RSA_BITS: Final = 2048  # as in NIST SP 800-131A
 _REDIRECT: Final = "urn:oasis:names:tc:SAML:2.0:bindings:HTTP-Redirect"
+# The XPath expressions of the sign-in URL and of the signing certificates.
 _SERVICE: Final = f"./md:SingleSignOnService[@Binding='{_REDIRECT}']"
 _CERTIFICATE: Final = (
     "./md:KeyDescriptor[not(@use) or @use='signing']/ds:KeyInfo/ds:X509Data/ds:X509Certificate"
@@ -32,7 +33,7 @@ _CERTIFICATE: Final = (
 @dataclass(frozen=True, slots=True)
 class SamlMetadata:
     entity_id: str
-    sso_url: str  # accepts requests by redirect
+    sso_url: str  # the sign-in URL for the HTTP-Redirect binding
     certificates: tuple[str, ...]  # DER in base64; any of them may sign
 
 
@@ -54,18 +55,18 @@ def parse_metadata(text: str) -> SamlMetadata:
 
 
 def compute_fingerprint(certificate: str) -> str:
-    """Return the SHA-256 of the DER, in hex."""
+    """Return the SHA-256 of a certificate in hex. `certificate` is DER in base64."""
     return hashlib.sha256(base64.b64decode(certificate)).hexdigest()
 
 
 def find_last_expiry(certificates: Iterable[str]) -> datetime:
-    """Return when the last of the stored certificates expires: until then the provider can sign."""
+    """Return the latest expiry time of the stored certificates (DER in base64)."""
     parsed = (x509.load_der_x509_certificate(base64.b64decode(text)) for text in certificates)
     return max(certificate.not_valid_after_utc for certificate in parsed)
 
 
 def _parse_xml(text: str) -> Any:
-    """Parse XML without a DTD, and therefore without entities. Raises InvalidValue."""
+    """Parse XML. Raises InvalidValue, also for a document type, which could define entities."""
     data = text.encode("utf-8", "replace")
     if len(data) > MAX_METADATA_BYTES:
         raise InvalidValue(
@@ -93,6 +94,7 @@ def _check_certificates(certificates: list[str]) -> tuple[str, ...]:
 
 
 def _is_strong(certificate: str) -> bool:
+    """Return whether a certificate (DER in base64) is valid, with a strong RSA key or an EC key."""
     try:
         key = x509.load_der_x509_certificate(base64.b64decode(certificate)).public_key()
     except (ValueError, binascii.Error, UnsupportedAlgorithm):

@@ -34,7 +34,7 @@ def create_team(*, actor: Actor, name: str, now: datetime) -> TeamView:
     actor.require(Permission.WRITE_TEAMS)
     name = _read_name(name)
     with tenant_scope(actor.tenant_id):
-        mark_snapshot_stale(tenant_id=actor.tenant_id)  # locks the tenant, so the count stays true
+        mark_snapshot_stale(tenant_id=actor.tenant_id)  # locks the tenant, so the count stays right
         if Team.objects.filter(tenant_id=actor.tenant_id).count() >= MAX_TEAMS:
             raise Conflict("You already have {most} teams, which is the limit.", most=MAX_TEAMS)
         team_id = uuid.uuid4()
@@ -53,10 +53,11 @@ def rename_team(
     expected_name: str | None = None,
     by_scim: bool = False,
 ) -> TeamView:
-    """Rename a team. `expected_name` is the name that an undo replaces; None: any name.
+    """Rename a team.
 
-    `by_scim` is set for changes by SCIM, which alone may change a team that it manages. Raises
-    Forbidden, InvalidValue, NotFound, Conflict.
+    An undo passes the name that it expects to replace as `expected_name`; None: any name. `by_scim`
+    is True for changes by SCIM: only SCIM may change a team that it manages. Raises Forbidden,
+    InvalidValue, NotFound, Conflict.
     """
     actor.require(Permission.WRITE_TEAMS)
     name = _read_name(name)
@@ -149,7 +150,7 @@ def _require_not_managed_by_scim(actor: Actor, team_id: uuid.UUID) -> None:
 
 
 def _read_name(name: str) -> str:
-    """Return the normalized name. Raises InvalidValue."""
+    """Return the name without surrounding whitespace. Raises InvalidValue."""
     name = name.strip()
     if not 1 <= len(name) <= MAX_NAME_CHARS or not name.isprintable():
         raise InvalidValue(
@@ -160,7 +161,7 @@ def _read_name(name: str) -> str:
 
 @contextmanager
 def _raise_conflict_for_duplicate_name(name: str) -> Iterator[None]:
-    """Raise Conflict if another team has this name, ignoring upper and lower case."""
+    """Raise Conflict if the block violates the uniqueness of team names, which ignores case."""
     try:
         with transaction.atomic():
             yield

@@ -52,6 +52,7 @@ def find_team(*, actor: Actor, team_id: uuid.UUID) -> TeamView:
 
 
 def annotate_counts(actor: Actor) -> QuerySet[Team]:
+    """Select the tenant's teams, annotated with `num_members`."""
     # A sub-query: a team has no relation to its memberships, whose key is composite.
     members = (
         TeamMembership.objects.filter(tenant_id=OuterRef("tenant_id"), team_id=OuterRef("id"))
@@ -60,10 +61,11 @@ def annotate_counts(actor: Actor) -> QuerySet[Team]:
         .annotate(num=Count("user_id"))
         .values("num")
     )
-    number = Coalesce(Subquery(members, output_field=IntegerField()), 0)
-    return Team.objects.filter(tenant_id=actor.tenant_id).annotate(num_members=number)
+    num_members = Coalesce(Subquery(members, output_field=IntegerField()), 0)
+    return Team.objects.filter(tenant_id=actor.tenant_id).annotate(num_members=num_members)
 
 
 def build_team_view(row: Team) -> TeamView:
+    """Build the view of a row that annotate_counts selected."""
     num_members: int = row.num_members  # type: ignore[attr-defined]  # annotated by annotate_counts
     return TeamView(row.id, row.name, num_members, row.created_at)

@@ -34,7 +34,7 @@ _SORT_ORDERS: Final = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class TeamFilter:
-    text: str = ""  # part of the name; "": not filtered
+    text: str = ""  # part of the name, in upper or lower case; "": all teams
     order: TeamOrder = TeamOrder.NAME
     is_descending: bool = False
 
@@ -42,7 +42,10 @@ class TeamFilter:
 def find_teams(
     *, actor: Actor, team_filter: TeamFilter, limit: int, cursor: str | None
 ) -> Page[TeamView]:
-    """Return a page of teams. One query. Raises Forbidden, and InvalidValue for a bad cursor."""
+    """Return a page of the teams that the filter selects, in its order. One query.
+
+    Raises Forbidden, and InvalidValue for a bad cursor.
+    """
     actor.require(Permission.READ_TEAMS)
     order = replace(_SORT_ORDERS[team_filter.order], is_descending=team_filter.is_descending)
     text = team_filter.text.strip()
@@ -56,7 +59,7 @@ def find_teams(
 
 
 def list_team_names(*, actor: Actor, limit: int) -> list[str]:
-    """Return the sorted names of teams. One query. Raises Forbidden."""
+    """Return the names of teams, sorted, at most `limit`. One query. Raises Forbidden."""
     actor.require(Permission.READ_TEAMS)
     teams = Team.objects.filter(tenant_id=actor.tenant_id).order_by(Lower("name"), "id")
     with tenant_scope(actor.tenant_id):

@@ -26,10 +26,13 @@ from tenants.fleet.pools.model_catalog import list_catalog
 from tenants.security.authorization.actor import Actor, build_system_actor
 from tenants.security.authorization.directory import find_tenant
 
+# Errors of reading a file and of its content.
 _UNREADABLE = (OSError, ValueError, TypeError, msgspec.MsgspecError, argparse.ArgumentTypeError)
 
 
 class _ProfileFile(msgspec.Struct):
+    """The content of the file of `billing profile`."""
+
     customer: InvoiceParty
     tax: InvoiceTax = InvoiceTax(name="", basis_points=0)
 
@@ -82,7 +85,7 @@ class Command(NoSystemChecksCommand):
             "credit-note", help="issue a credit note for an amount of an invoice, before tax"
         )
         note.add_argument("tenant")
-        note.add_argument("number", type=int)
+        note.add_argument("number", type=int, help="number of the invoice")
         note.add_argument("amount", type=_read_money)
         note.add_argument("--reason", required=True)
 
@@ -105,7 +108,7 @@ def _create_plan(options: dict[str, Any]) -> str:
 
 
 def _add_price(options: dict[str, Any]) -> str:
-    """Add a price. The file contains amounts such as "0.15" for a million tokens."""
+    """Add a price. The files contain amounts such as "0.15", for a million tokens."""
     tiers = {Tier(tier): prices for tier, prices in _read_prices(options["tiers"]).items()}
     model_prices = {} if options["models"] is None else _read_prices(options["models"])
     new = NewPrice(options["day"], options["seat"], tiers, model_prices)
@@ -120,7 +123,7 @@ def _add_price(options: dict[str, Any]) -> str:
 
 
 def _read_prices(file: Path) -> dict[str, TierPrices]:
-    """Read prices by tier or model. Raises one of _UNREADABLE."""
+    """Return the prices of a file by tier or model. Raises one of _UNREADABLE."""
     amounts = msgspec.json.decode(file.read_bytes(), type=dict[str, dict[str, str | float]])
     return {
         name: TierPrices(**{kind: _read_money(str(amount)) for kind, amount in prices.items()})
@@ -196,7 +199,7 @@ def _read_actor(options: dict[str, Any]) -> Actor:
 
 
 def _read_money(text: str) -> int:
-    """Parse an amount with up to six decimals into micros."""
+    """Return an amount in micros. Raises ArgumentTypeError if it has more than six decimals."""
     try:
         micros = Decimal(text) * MICROS
     except InvalidOperation:

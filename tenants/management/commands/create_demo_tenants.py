@@ -1,4 +1,4 @@
-"""`manage.py create_demo_tenants --state FILE`: see tenants.demo.tenants."""
+"""`manage.py create_demo_tenants --state FILE`. See tenants.demo.tenants."""
 
 import argparse
 import json

@@ -20,8 +20,8 @@ class Command(NoSystemChecksCommand):
         parser.add_argument("--past", type=int, default=1, help="number of months back")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        today = timezone.now()
-        this_month = Month(today.year, today.month)
+        now = timezone.now()
+        this_month = Month(now.year, now.month)
         for table in PARTITIONED_TABLES:
             for offset in range(-options["past"], options["months"] + 1):
                 month = this_month.plus_months(offset)

@@ -50,14 +50,15 @@ class Command(NoSystemChecksCommand):
         except OSError as error:
             raise CommandError(f"Cannot write {options['out']}: {error.strerror}.") from error
         self.stdout.write(
-            f"{chain_range.num_entries} entries; the chain ends at {chain_range.head.sequence}."
+            f"{chain_range.num_entries} entries; the newest entry of the chain is number"
+            f" {chain_range.head.sequence}."
         )
 
 
 def _write_export(actor: Actor, period: AuditExportPeriod, path: Path, reason: str) -> ChainRange:
     """Write the file under a temporary name, and rename it at the end.
 
-    Only its owner can read it.
+    Only the owner of the file can read it.
     """
     with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as out:
         try:
@@ -77,6 +78,7 @@ def _write_export(actor: Actor, period: AuditExportPeriod, path: Path, reason: s
 
 
 def _read_moment(text: str) -> datetime:
+    """Return a time in UTC. A date means its midnight, and a time without a zone is in UTC."""
     try:
         moment = datetime.fromisoformat(text)
         return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)

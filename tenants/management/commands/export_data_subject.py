@@ -41,14 +41,14 @@ class Command(NoSystemChecksCommand):
             raise CommandError(error.message) from error
         except (OSError, redis.RedisError, EncryptionFailed) as error:
             raise CommandError(f"Nothing was written: {error}") from error
-        rows = sum(file["rows"] for file in manifest["files"])
-        self.stdout.write(f"{rows} rows in {options['out']}")
+        num_rows = sum(file["rows"] for file in manifest["files"])
+        self.stdout.write(f"{num_rows} rows in {options['out']}")
 
 
 def _write_bundle(actor: Actor, bundle_request: BundleRequest, path: Path) -> dict[str, Any]:
-    """Write the file under a temporary name, and rename it at the end.
+    """Write the file under a temporary name, rename it at the end, and return its manifest.
 
-    Only its owner can read it.
+    Only the owner of the file can read it.
     """
     with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as out:
         try:

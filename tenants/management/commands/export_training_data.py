@@ -37,7 +37,10 @@ class Command(NoSystemChecksCommand):
 
 
 def _write_lines(lines: Iterator[bytes], out: Path) -> int:
-    """Create a new file in one step, so that it is never incomplete. Only its owner can read it."""
+    """Create a new file, and return the number of lines. Raises FileExistsError.
+
+    The file gets its name when it is complete. Only the owner of the file can read it.
+    """
     with tempfile.NamedTemporaryFile(dir=out.parent, prefix=f".{out.name}.") as draft:
         num_lines = sum(bool(draft.write(line)) for line in lines)
         draft.flush()

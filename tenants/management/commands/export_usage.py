@@ -41,7 +41,9 @@ class Command(NoSystemChecksCommand):
         parser.add_argument(
             "--to", dest="end", type=_read_day, required=True, help="day after the last one"
         )
-        parser.add_argument("--what", choices=sorted(_EXPORTS), default=USAGE_RECORDS.name)
+        parser.add_argument(
+            "--what", choices=sorted(_EXPORTS), default=USAGE_RECORDS.name, help="rows to export"
+        )
         parser.add_argument("--format", choices=sorted(FORMATS), default="csv")
         parser.add_argument("--out", type=Path, required=True, metavar="FILE")
 
@@ -63,6 +65,10 @@ class Command(NoSystemChecksCommand):
 
 
 def _write_export(query: RowQuery, export: Export, media: str, path: Path) -> WriteDigest:
+    """Write the file and its proof. `media` is the name of a format, for example csv.
+
+    Raises DomainError, OSError.
+    """
     beginning = start_proof(export, query)
     with _write_atomically(path) as out:
         digest = FORMATS[media](export, read_rows(export, query), out)
@@ -71,7 +77,12 @@ def _write_export(query: RowQuery, export: Export, media: str, path: Path) -> Wr
                 sign_proof(
                     tenant_id=query.tenant_id,
                     file=ProvenFile(
-                        None, export.name, export.version, media, path.name, query.period
+                        export_id=None,
+                        definition=export.name,
+                        version=export.version,
+                        media=media,
+                        name=path.name,
+                        period=query.period,
                     ),
                     beginning=beginning,
                     digest=digest,
@@ -85,7 +96,7 @@ def _write_export(query: RowQuery, export: Export, media: str, path: Path) -> Wr
 def _write_atomically(path: Path) -> Iterator[IO[bytes]]:
     """Yield a file with a temporary name, and rename it at the end.
 
-    Only its owner can read it.
+    Only the owner of the file can read it.
     """
     with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as out:
         try:
@@ -97,6 +108,7 @@ def _write_atomically(path: Path) -> Iterator[IO[bytes]]:
 
 
 def _read_day(text: str) -> datetime:
+    """Return the midnight (UTC) at the beginning of a day."""
     try:
         return datetime.combine(date.fromisoformat(text), time(), UTC)
     except ValueError:

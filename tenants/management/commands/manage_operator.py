@@ -22,7 +22,7 @@ from tenants.fleet.operators.accounts import (
 
 
 class Command(NoSystemChecksCommand):
-    help = "Create, reset, disable and list the accounts of operators."
+    help = "Create, renew, disable and list the accounts of operators."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         subcommands = parser.add_subparsers(dest="what", required=True)

@@ -24,11 +24,11 @@ from tenants.fleet.pools.model_catalog import (
     withdraw_model,
 )
 
-_OPERATOR = "command line"
+_OPERATOR = "command line"  # the log events of changes name the operator
 
 
 class Command(NoSystemChecksCommand):
-    help = "Publish and withdraw models. Gateways follow within a second."
+    help = "Publish and withdraw models. Gateways follow within seconds."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         commands = parser.add_subparsers(dest="command", required=True)
@@ -38,7 +38,7 @@ class Command(NoSystemChecksCommand):
         publish.add_argument("pools", nargs="+", metavar="POOL", help="preferred ones first")
         publish.add_argument("--title", required=True, help="the name that people see")
         publish.add_argument("--plan", action="append", default=[], help="default: all plans")
-        publish.add_argument("--position", type=int, help="in the list of its tier")
+        publish.add_argument("--position", type=int, help="position in the list of its tier")
         withdraw = commands.add_parser("withdraw", help="stop offering a model")
         withdraw.add_argument("name")
         withdraw.add_argument("tier", type=Tier, choices=list(Tier))

@@ -44,7 +44,7 @@ class Command(NoSystemChecksCommand):
         )
         revoke = commands.add_parser("revoke", help="revoke a key; it stops working at once")
         revoke.add_argument("lookup_id", help="lookup ID of the key, as `list` shows it")
-        commands.add_parser("list")
+        commands.add_parser("list", help="list all keys, also revoked and expired ones")
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:

@@ -19,8 +19,8 @@ _DAY_HELP: Final = "a day, such as 2026-11-01"
 
 class Command(NoSystemChecksCommand):
     help = (
-        "Count hours and days again from usage records and outcomes. Hours whose records were"
-        " purged keep their counts."
+        "Count hours and days again from usage records, outcomes and typing reports. Hours whose"
+        " records were purged keep their counts."
     )
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
@@ -48,6 +48,7 @@ class Command(NoSystemChecksCommand):
 
 
 def _read_day(text: str) -> datetime:
+    """Return the midnight (UTC) at the beginning of a day."""
     try:
         return datetime.combine(date.fromisoformat(text), time(), UTC)
     except ValueError as error:

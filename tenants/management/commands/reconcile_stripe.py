@@ -1,6 +1,6 @@
 """`manage.py reconcile_stripe --month 2026-10`: compare the ledger with Stripe.
 
-Fails if any meter differs.
+Fails if a meter differs from the ledger, or if events of it are waiting or stuck.
 """
 
 import argparse
@@ -22,8 +22,8 @@ _COLUMNS = "{:<24} {:<36} {:>16} {:>16} {:>16} {:>8} {:>6}"
 class Command(NoSystemChecksCommand):
     help = (
         "Compare a month's tokens in the ledger with Stripe's meters. The columns ledger, sent and"
-        " Stripe are tokens; waiting and stuck are events that are still retried, or no longer"
-        " retried."
+        " Stripe are tokens. The columns waiting and stuck are numbers of events that have not"
+        " arrived: waiting events will still be sent, stuck events will not."
     )
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
@@ -39,8 +39,8 @@ class Command(NoSystemChecksCommand):
         if options["tenant"] is not None and options["tenant"] not in tenants:
             raise CommandError(f"There is no tenant {options['tenant']}.")
         stripe = HttpStripe(settings.STRIPE_URL, settings.STRIPE_KEY)
-        heads = ("tenant", "meter", "ledger", "sent", "Stripe", "waiting", "stuck")
-        self.stdout.write(_COLUMNS.format(*heads))
+        headers = ("tenant", "meter", "ledger", "sent", "Stripe", "waiting", "stuck")
+        self.stdout.write(_COLUMNS.format(*headers))
         num_different = 0
         for slug, tenant_id in tenants.items():
             if options["tenant"] not in (None, slug):

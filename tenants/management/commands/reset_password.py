@@ -15,7 +15,7 @@ class Command(NoSystemChecksCommand):
     help = "Mail a user a link to set a new password. It works once, within an hour."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("email", metavar="EMAIL", help="the address of the account")
+        parser.add_argument("email", metavar="EMAIL", help="the e-mail address of the account")
         parser.add_argument(
             "--reason", default="", help="reason for the audit logs of the user's tenants"
         )

@@ -52,8 +52,9 @@ class Command(NoSystemChecksCommand):
     def _rotate_tenant(
         self, slug: str, tenant_id: TenantId, *, now: datetime, older_than: datetime | None
     ) -> bool:
+        """Rotate a tenant's keys and print the result. Return whether it succeeded."""
         try:
-            done = rotate_tenant_keys(tenant_id=tenant_id, now=now, older_than=older_than)
+            result = rotate_tenant_keys(tenant_id=tenant_id, now=now, older_than=older_than)
         except (EncryptionFailed, BadSetting) as error:
             self.stderr.write(f"{slug}: {error}")
             return False
@@ -63,8 +64,8 @@ class Command(NoSystemChecksCommand):
             )
             return False
         self.stdout.write(
-            f"{slug}: {done.tenant_keys} tenant keys rewrapped, {done.new_tenant_keys} new,"
-            f" {done.data_keys} data keys rewrapped"
+            f"{slug}: {result.tenant_keys} tenant keys rewrapped, {result.new_tenant_keys} new,"
+            f" {result.data_keys} data keys rewrapped"
         )
         return True
 
@@ -81,6 +82,7 @@ class Command(NoSystemChecksCommand):
 
 
 def _compute_cutoff(days: int | None, now: datetime) -> datetime | None:
+    """Return the time before which tenant keys are too old; None: no key is too old."""
     if days is None:
         return None
     if not 0 <= days <= 36_500:

@@ -1,4 +1,4 @@
-"""`manage.py seed_demo_data`: see tenants.demo.operations."""
+"""`manage.py seed_demo_data`. See tenants.demo.operations."""
 
 import argparse
 from typing import Any, Final
@@ -12,7 +12,7 @@ from tenants.base.errors import DomainError
 from tenants.demo.operations import DemoDataExists, SeedOptions, seed_tenant
 from tenants.demo.tenants import NAMES
 
-_MIN_DAYS_PER_MONTH: Final = 28
+_MIN_DAYS_PER_MONTH: Final = 28  # gives the largest number of months that the days can span
 
 
 class Command(NoSystemChecksCommand):
@@ -22,7 +22,9 @@ class Command(NoSystemChecksCommand):
     )
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("--slug", action="append", help=f"default: {' and '.join(NAMES)}")
+        parser.add_argument(
+            "--slug", action="append", help=f"slug of a tenant; default: {' and '.join(NAMES)}"
+        )
         parser.add_argument("--days", type=int, default=92, help="days of usage to generate")
         parser.add_argument("--people", type=int, default=40, help="users to generate per tenant")
         parser.add_argument("--seed", type=int, default=1, help="seed of the random data")

@@ -1,4 +1,4 @@
-"""`manage.py show_signing_keys`: print the public keys for this installation's signatures."""
+"""`manage.py show_signing_keys`: print the public keys of this installation's signatures."""
 
 from typing import Any
 

@@ -38,7 +38,10 @@ class Command(NoSystemChecksCommand):
 
 
 def _read_report(name: str) -> bytes:
-    """Return the report, or its beginning if it is too large. Raises CommandError."""
+    """Return the report. Raises CommandError.
+
+    If the report is too large, return its beginning: still too large, so it is then rejected.
+    """
     try:
         if name == _STANDARD_INPUT:
             return sys.stdin.buffer.read(MAX_REPORT_BYTES + 1)

@@ -41,6 +41,7 @@ from tenants.management.tenant_closing import CLOSING_HANDLERS, add_closing_pars
 from tenants.management.tenant_pools import POOL_HANDLERS, add_pool_parsers
 from tenants.security.authorization.actor import Actor, build_system_actor
 
+# The new status and the help text of each subcommand that changes only the status.
 _STATUSES: Final = MappingProxyType(
     {
         "suspend": (TenantStatus.SUSPENDED, "reject requests with its API keys"),

@@ -1,7 +1,7 @@
-"""Finds the rules of a policy that this installation cannot enforce, and when it could not.
+"""Finds the rules of a policy that this installation cannot enforce now, or could not in the past.
 
-Gateways report what they can do. A worker records each change, so that pages and exports can say
-when a rule was not enforced. Before the first report, no rule counts as unenforceable.
+Gateways report their capabilities. A worker records each change, so that pages and exports can say
+when a rule was not enforced. Before the first report, every rule counts as enforced.
 """
 
 from collections.abc import Callable, Iterable
@@ -31,18 +31,21 @@ class Capabilities:
 
 @dataclass(frozen=True, slots=True)
 class UnavailablePeriod:
+    """A half-open period in which a capability was not available."""
+
     starts_at: datetime
     ends_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
 class _Requirement:
-    """The capability of the installation that a policy's field requires if it is set."""
+    """The capability that the installation needs to enforce a field of a policy, if it is set."""
 
     capability: Capability
     is_set: Callable[[TenantPolicy], bool]
 
 
+# By field of the policy.
 _REQUIREMENTS: Final = MappingProxyType(
     {
         "has_public_code_filter": _Requirement(
@@ -54,7 +57,7 @@ _REQUIREMENTS: Final = MappingProxyType(
 
 
 def read_capabilities() -> Capabilities:
-    """Return what the gateways could do at the last report. One query."""
+    """Return the capabilities of the gateways at their last report. One query."""
     newest = CapabilityChange.objects.order_by("capability", "-since").distinct("capability")
     is_available_by_name = dict(newest.values_list("capability", "is_available"))
     return Capabilities(
@@ -72,7 +75,7 @@ def read_capabilities() -> Capabilities:
 
 
 def find_unenforced(policy: TenantPolicy, capabilities: Capabilities) -> list[str]:
-    """Return the fields that are set and that this installation cannot enforce now. Pure."""
+    """Return the fields of the policy that are set but cannot be enforced now. Pure."""
     return [
         field
         for field, requirement in _REQUIREMENTS.items()
@@ -81,9 +84,9 @@ def find_unenforced(policy: TenantPolicy, capabilities: Capabilities) -> list[st
 
 
 def read_history() -> dict[str, list[UnavailablePeriod]]:
-    """Return the periods in which each field could not be enforced. One query.
+    """Return for each field the periods in which it could not be enforced. One query.
 
-    A period that has not ended yet ends at the latest possible time.
+    A period that has not ended yet gets the latest possible time as its end.
     """
     rows = CapabilityChange.objects.order_by("since").values_list(
         "capability", "is_available", "since"
@@ -100,9 +103,10 @@ def read_history() -> dict[str, list[UnavailablePeriod]]:
 def find_unavailable_periods(
     changes: Iterable[tuple[bool, datetime]],
 ) -> list[UnavailablePeriod]:
-    """Return the periods in which a capability was unavailable.
+    """Return the periods in which a capability was unavailable. Pure.
 
-    Pure. `changes` are sorted by time.
+    Each change is a pair: whether the capability is available, and since when. `changes` are sorted
+    by time.
     """
     periods: list[UnavailablePeriod] = []
     starts_at: datetime | None = None
@@ -124,9 +128,10 @@ def find_unenforced_periods(
     starts_at: datetime,
     ends_at: datetime,
 ) -> dict[str, list[UnavailablePeriod]]:
-    """Return the periods in which a set field of the policy was not enforced.
+    """Return for each set field of the policy the periods in which it was not enforced. Pure.
 
-    Pure. The policy was in force from `starts_at` to `ends_at`.
+    The policy was in force from `starts_at` to `ends_at`. `history` is the result of read_history.
+    Fields that were always enforced are left out.
     """
     periods_by_field: dict[str, list[UnavailablePeriod]] = {}
     for field, requirement in _REQUIREMENTS.items():

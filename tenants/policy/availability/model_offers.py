@@ -29,13 +29,16 @@ class ModelOffer:
 
 
 def get_offers(*, actor: Actor, on: date) -> list[ModelOffer]:
-    """Return the tenant's offers of a day, by tier, the default first. Raises Forbidden."""
+    """Return the models that the tenant can choose on a day, sorted by tier and position.
+
+    Raises Forbidden.
+    """
     actor.require(Permission.READ_POLICY)
     return list_offers(tenant_id=actor.tenant_id, on=on)
 
 
 def list_offers(*, tenant_id: TenantId, on: date) -> list[ModelOffer]:
-    """Return the tenant's offers of a day. Checks no permission.
+    """Return the same offers as get_offers. Checks no permission.
 
     Up to three queries; one if no model is published.
     """
@@ -57,10 +60,9 @@ def has_catalog() -> bool:
 def read_model_pools(*, tenant_id: TenantId, on: date) -> dict[Tier, dict[str, tuple[str, ...]]]:
     """Return tier -> model -> pools for the tenant's snapshot.
 
-    Three queries; one if no model is published.
-
-    Gateways leave out the pools that are dedicated to other tenants, because those may change
-    without a change of this tenant's snapshot. A tier without any published model is missing.
+    The result includes pools that are dedicated to other tenants. Gateways leave these out, because
+    such an assignment can change without a change of this tenant's snapshot. A tier without a
+    published model is missing. Three queries; one if no model is published.
     """
     pools_by_model: dict[Tier, dict[str, tuple[str, ...]]] = {
         Tier(tier): {}
@@ -79,8 +81,8 @@ def read_model_pools(*, tenant_id: TenantId, on: date) -> dict[Tier, dict[str, t
 def find_answering_models(*, tenant_id: TenantId, tier: Tier, on: date) -> frozenset[str] | None:
     """Return the models that may answer in a tier under the tenant's policy; None: unknown.
 
-    They are unknown if the tier has no published model, or if operators have assigned a pool that
-    the catalogue does not contain. The result ignores overrides of the policy, and pools that the
+    The models are unknown if the tier has no published model, or if operators have assigned to the
+    tenant a pool that the catalogue does not contain. Ignores policy overrides, and pools that the
     gateways' pools file dedicates to the tenant. One query.
     """
     subscriptions = Subscription.objects.filter(tenant_id=tenant_id, starts_on__lte=on)
@@ -116,9 +118,9 @@ def find_answering_models(*, tenant_id: TenantId, tier: Tier, on: date) -> froze
 def check_policy_models(
     *, tenant_id: TenantId, current: TenantPolicy, proposed: TenantPolicy, on: date
 ) -> None:
-    """Check that a policy adds only models that are offered. Raises InvalidValue.
+    """Check that a policy adds only models that are offered to the tenant. Raises InvalidValue.
 
-    Models that the current policy names may stay. Without a catalogue, every name is allowed.
+    Models that the current policy names may stay. Without a published model, every name is allowed.
     """
     added = (proposed.models or frozenset()) - (current.models or frozenset())
     defaults = {
@@ -140,9 +142,10 @@ def check_policy_models(
 def check_override_models(
     *, tenant_id: TenantId, current: PolicyOverride, proposed: PolicyOverride, on: date
 ) -> None:
-    """Check that an override adds only models that are offered. Raises InvalidValue.
+    """Check that an override adds only models that are offered to the tenant.
 
-    Without a catalogue, every name is allowed.
+    Models that the current override names may stay. Without a published model, every name is
+    allowed. Raises InvalidValue.
     """
     added = (proposed.models or frozenset()) - (current.models or frozenset())
     if added and has_catalog():
@@ -160,12 +163,13 @@ def _require_offered(field: str, names: set[str] | frozenset[str], offered_names
 
 
 def _list_dedicated_to_others(tenant_id: TenantId) -> QuerySet[PoolAssignment]:
+    """Select the assignments of pools that are dedicated to other tenants."""
     dedicated = PoolAssignment.objects.filter(is_dedicated=True)
     return dedicated.exclude(holder_id=UUID(tenant_id))
 
 
 def _list_included(tenant_id: TenantId, on: date) -> list[CatalogModel]:
-    """Return the published models that the tenant's plan includes."""
+    """Return the published models that the tenant's plan includes on a day. Up to two queries."""
     published = CatalogModel.objects.filter(is_published=True)
     rows = list(published.order_by("tier", "position", "name"))
     if not rows:

@@ -1,4 +1,4 @@
-"""A policy override as JSON: parsing, validation, serialization, within a policy's bounds."""
+"""Parses, validates and serializes policy overrides as JSON. The bounds are those of policies."""
 
 from typing import Any
 

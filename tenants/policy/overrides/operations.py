@@ -39,10 +39,8 @@ def set_override(
     """Set the override of a team or a user. Gateways learn it after the commit.
 
     An empty document removes the override. `expected_version` is the version that the author has
-    seen; 0: no version existed; None: any version.
-
-    Raises Forbidden, InvalidValue, NotFound, Conflict, and VersionConflict if another version is
-    in force by now.
+    seen; 0: no version existed; None: any version. Raises Forbidden, InvalidValue, NotFound,
+    Conflict, and VersionConflict if another version is in force.
     """
     actor.require(Permission.WRITE_POLICY)
     override = parse_override(document)
@@ -71,16 +69,14 @@ def set_override(
 
 
 def _require_size_limits(actor: Actor, subject: OverrideSubject, override: PolicyOverride) -> None:
-    """Check the tenant's limits of overrides and globs. Raises Conflict."""
+    """Check the limits of overrides and globs as if the override were set. Raises Conflict."""
     in_force = read_overrides(tenant_id=actor.tenant_id).all
     if override != PolicyOverride() and subject not in in_force and len(in_force) >= MAX_OVERRIDES:
         raise Conflict(
             "You already have overrides for {most} teams and users, which is the limit.",
             most=MAX_OVERRIDES,
         )
-    other_overrides = (
-        override.override for override in in_force.values() if override.subject != subject
-    )
+    other_overrides = (other.override for other in in_force.values() if other.subject != subject)
     if sum(map(_count_globs, (*other_overrides, override))) > MAX_GLOBS:
         raise Conflict(
             "All overrides together can have at most {most} exclusion patterns.",

@@ -39,11 +39,11 @@ class OverrideSubject:
 @dataclass(frozen=True, slots=True)
 class OverrideInForce:
     subject: OverrideSubject
-    name: str  # the team's, or the user's e-mail address
-    version: int  # 0: no version exists
+    name: str  # the name of the team, or the e-mail address of the user
+    version: int  # from 1; 0: no version exists
     override: PolicyOverride
-    author_email: str | None  # None: no user, or an erased one
-    author_key: str  # "": no key
+    author_email: str | None  # None: no user, or an erased user
+    author_key: str  # lookup ID; "": no key
     reason: str
     created_at: datetime | None  # None: no version exists
 
@@ -53,7 +53,7 @@ class PolicyOverrides:
     """All overrides in force in a tenant, with the teams of its members."""
 
     all: dict[OverrideSubject, OverrideInForce]
-    teams_of: dict[UserId, tuple[UUID, ...]]  # only members who are in a team; teams by ID
+    teams_of: dict[UserId, tuple[UUID, ...]]  # sorted team IDs; without users who are in no team
     names: dict[OverrideSubject, str]  # of all teams and members
 
     def for_user(self, user_id: UserId) -> list[OverrideInForce]:
@@ -68,6 +68,7 @@ class PolicyOverrides:
         return [self.all[subject] for subject in subjects if subject in self.all]
 
     def apply(self, policy: TenantPolicy, user_id: UserId) -> TenantPolicy:
+        """Return the effective policy of a user."""
         return apply_overrides(policy, (override.override for override in self.for_user(user_id)))
 
 
@@ -78,13 +79,13 @@ def list_overrides(*, actor: Actor, limit: int, cursor: str | None) -> Page[Over
     overrides = read_overrides(tenant_id=actor.tenant_id).all.values()
     positions = sorted(
         ((_to_position(override), override) for override in overrides),
-        key=_get_sort_key,
+        key=lambda pair: _to_sort_key(pair[0]),
         reverse=True,
     )
     remaining = [
         override
         for position, override in positions
-        if after is None or _from_position(position) < _from_position(after)
+        if after is None or _to_sort_key(position) < _to_sort_key(after)
     ]
     return build_page(remaining[: limit + 1], limit=limit, get_position=_to_position)
 
@@ -94,16 +95,15 @@ def _to_position(override: OverrideInForce) -> PagePosition:
     return PagePosition(override.created_at, override.subject.id)
 
 
-def _from_position(position: PagePosition) -> tuple[datetime, UUID]:
+def _to_sort_key(position: PagePosition) -> tuple[datetime, UUID]:
     return position.at, position.id
 
 
-def _get_sort_key(pair: tuple[PagePosition, OverrideInForce]) -> tuple[datetime, UUID]:
-    return _from_position(pair[0])
-
-
 def find_override(*, actor: Actor, subject: OverrideSubject) -> OverrideInForce:
-    """Return a subject's override; version 0 if none was ever set. Raises Forbidden, NotFound."""
+    """Return the override of a team or user. Its version is 0 if none was ever set.
+
+    Raises Forbidden, NotFound.
+    """
     actor.require(Permission.READ_OVERRIDES)
     with tenant_scope(actor.tenant_id):
         name = find_subject_name(tenant_id=actor.tenant_id, subject=subject)
@@ -144,7 +144,7 @@ def load_effective_policy(*, tenant_id: TenantId, user_id: UserId) -> TenantPoli
         memberships = TeamMembership.objects.filter(tenant_id=tenant_id, user_id=user_id)
         of_teams = Q(subject_kind=SubjectKind.TEAM, subject_id__in=memberships.values("team_id"))
         of_user = Q(subject_kind=SubjectKind.USER, subject_id=UUID(user_id))
-        overrides = _read_newest(tenant_id).filter(of_teams | of_user)
+        overrides = _select_newest(tenant_id).filter(of_teams | of_user)
         versions = PolicyVersion.objects.filter(tenant_id=tenant_id).order_by("-version")
         row = (
             versions.annotate(overrides=ArraySubquery(overrides.values("document")))
@@ -174,7 +174,7 @@ def read_overrides(*, tenant_id: TenantId) -> PolicyOverrides:
         names = {OverrideSubject(SubjectKind.TEAM, id_): name for id_, name in teams} | {
             OverrideSubject(SubjectKind.USER, id_): email for id_, email in people
         }
-        rows = list(_read_newest(tenant_id).select_related("author"))
+        rows = list(_select_newest(tenant_id).select_related("author"))
         erased_ids = find_erased_users(tenant_id, [row.author_id for row in rows])
         teams_of = _find_teams_by_user(tenant_id)
     subjects = (
@@ -206,12 +206,14 @@ def find_subject_name(*, tenant_id: TenantId, subject: OverrideSubject) -> str:
 
 
 def missing_subject(subject: OverrideSubject) -> NotFound:
+    """Return the error for a team or member that does not exist."""
     if subject.kind is SubjectKind.TEAM:
         return NotFound("This team does not exist.")
     return NotFound("This member does not exist.")
 
 
-def _read_newest(tenant_id: TenantId) -> QuerySet[PolicyOverrideVersion]:
+def _select_newest(tenant_id: TenantId) -> QuerySet[PolicyOverrideVersion]:
+    """Select the newest version for each team and user, including removed overrides."""
     of_tenant = PolicyOverrideVersion.objects.filter(tenant_id=tenant_id)
     highest = (
         of_tenant.filter(subject_kind=OuterRef("subject_kind"), subject_id=OuterRef("subject_id"))

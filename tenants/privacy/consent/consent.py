@@ -1,8 +1,8 @@
 """The consent that results from receipts and a policy. Pure.
 
-A user's consent counts while their last receipt of its kind is a yes to the current text. The
-tenant's policy must allow it, and must contain the current text for tenants. Consent to training
-needs consent to content capture.
+A user's consent of a kind counts while their last receipt of this kind is a yes to the current
+text. The tenant's policy must allow this kind of consent, and must name the current text for
+tenants. Consent to training needs consent to content capture.
 """
 
 from collections.abc import Iterable
@@ -19,12 +19,12 @@ class ConsentStatement:
 
     kind: ConsentKind
     is_granted: bool
-    wording: str
+    wording: str  # version of the consent text
 
 
 @dataclass(frozen=True, slots=True)
 class UserConsent:
-    """The consent of a user, or what a tenant allows its users."""
+    """The consent that a user gives, or that a tenant allows its users to give."""
 
     content_capture: bool
     training: bool
@@ -44,9 +44,9 @@ def get_tenant_consent(policy: ContentCapturePolicy | None) -> UserConsent:
 
 
 def compute_user_consent(statements: Iterable[ConsentStatement]) -> UserConsent:
-    """Return a user's consent from the parts of their receipts, oldest first.
+    """Return the consent that a user has given, even if the tenant does not allow it.
 
-    Ignores what the tenant allows.
+    `statements` are from the user's receipts, oldest first.
     """
     last = {statement.kind: statement for statement in statements}
     content_capture, training = (

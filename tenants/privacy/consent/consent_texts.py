@@ -1,7 +1,7 @@
 """The versions of the texts that tenants and users consent to.
 
-A published text is never edited. A change is a new version, and users who consented to the previous
-one must consent again.
+A published text is never edited. A changed text is a new version, and users who consented to the
+previous version must consent again.
 """
 
 import hashlib
@@ -44,11 +44,12 @@ USER_WORDINGS: Final = MappingProxyType(
 
 @cache
 def get_consent_text(version: str) -> ConsentText:
+    """Read a text. `version` must be one of the published versions, never input."""
     return ConsentText(version, (_FOLDER / f"{version}.txt").read_text().strip())
 
 
 def require_current(field: str, *, accepted_version: str, current: str) -> None:
-    """Check that the version that the caller has read is the current one. Raises InvalidValue."""
+    """Check that the accepted version of a text is the current one. Raises InvalidValue."""
     if accepted_version != current:
         raise InvalidValue(
             field,

@@ -46,7 +46,7 @@ class OwnConsent:
 
 @dataclass(frozen=True, slots=True)
 class ActiveConsent:
-    """A user's consent in force, with the times since when both user and tenant have consented."""
+    """A user's consent in force, with the times since which both user and tenant have consented."""
 
     content_capture_since: datetime
     training_since: datetime | None  # None: the user's content may not train models
@@ -59,11 +59,11 @@ class ConsentReceiptView:
     user_email: str | None  # None: the tenant's own, or an erased user
     kind: ConsentKind
     is_granted: bool
-    wording: str
-    wording_sha256: str
+    wording: str  # version of the consent text
+    wording_sha256: str  # of the text, in hex
     actor_email: str | None  # None: not a user, or an erased user
-    policy_version: int | None  # None: not caused by a policy
-    address: str | None
+    policy_version: int | None  # None: not caused by a change of policy
+    address: str | None  # the client's IP address; None: not a network request
     created_at: datetime
 
 
@@ -84,7 +84,10 @@ def get_own_consent(*, actor: Actor) -> OwnConsent:
 
 
 def get_user_consent(*, actor: Actor, user_id: UserId) -> UserConsent:
-    """Return a user's consent; ignores what the tenant allows. One query. Raises Forbidden."""
+    """Return the consent that a user has given, even if the tenant does not allow it.
+
+    One query. Raises Forbidden.
+    """
     actor.require(Permission.READ_CONSENT)
     with tenant_scope(actor.tenant_id):
         statements = find_latest_statements(tenant_id=actor.tenant_id, user_id=user_id)
@@ -114,14 +117,15 @@ def list_receipts(
 
 @dataclass(frozen=True, slots=True)
 class ConsentOverview:
-    """The consent of a tenant and the numbers of members who have consented."""
+    """The consent of a tenant, and the numbers of members whose consent is in force."""
 
-    allowance: UserConsent
-    wording: str | None  # the text that the tenant has consented to; None: it allows nothing
-    retention_days: int | None  # None: nothing is stored
+    allowance: UserConsent  # the consent that the tenant allows
+    # Version of the text that the tenant has consented to. None: the policy has no content capture.
+    wording: str | None
+    retention_days: int | None  # None: the policy has no content capture
     num_members: int
-    num_content_capture: int
-    num_training: int
+    num_content_capture: int  # members with consent to content capture
+    num_training: int  # members with consent to content capture and training
     receipt: ConsentReceiptView | None  # the tenant's own last receipt; None: it has none
 
 
@@ -131,11 +135,11 @@ class ContentErasureView:
 
     id: UUID
     user_id: UserId | None  # None: several users (reasons RETENTION and UNFINISHED)
-    user_email: str | None
+    user_email: str | None  # None: several users, or an erased user
     reason: str  # tenants.privacy.content_capture.erasure.ContentErasureReason
     num_items: int  # completions and edits
-    num_bytes: int  # encrypted
-    num_keys: int  # destroyed keys
+    num_bytes: int  # size of the encrypted objects
+    num_keys: int  # destroyed encryption keys
     requested_at: datetime  # if keys were destroyed, the content is unreadable since then
     finished_at: datetime | None  # None: objects are still being deleted
 
@@ -167,9 +171,9 @@ def get_consent_overview(*, actor: Actor) -> ConsentOverview:
 def find_effective_consents(
     *, actor: Actor, user_ids: Collection[UserId]
 ) -> dict[UserId, UserConsent]:
-    """Return the effective consents of the users, without those who consent to nothing.
+    """Return the consents of the users as far as the tenant allows them.
 
-    Two queries. Raises Forbidden.
+    Users without effective consent to content capture are left out. Two queries. Raises Forbidden.
     """
     actor.require(Permission.READ_CONSENT)
     with tenant_scope(actor.tenant_id):
@@ -223,7 +227,7 @@ def _to_content_erasure_view(
 def find_users_with_possible_content(*, tenant_id: TenantId, policy: TenantPolicy) -> set[UserId]:
     """Return the members whose content may be stored. Checks no permission.
 
-    Their last statement about content capture is a yes, perhaps to an earlier wording. Returns an
+    Their last statement about content capture is a yes, perhaps to an earlier text. Returns an
     empty set if the tenant's policy contains no content capture.
     """
     if policy.content_capture is None:
@@ -242,9 +246,9 @@ def find_users_with_possible_content(*, tenant_id: TenantId, policy: TenantPolic
 def find_latest_statements(
     *, tenant_id: TenantId, user_id: UserId | None = None
 ) -> dict[UserId, list[ConsentStatement]]:
-    """Return the users' last statement of each kind; with `user_id` of this user only. One query.
+    """Return each user's last statement of each kind. One query.
 
-    Must run inside the tenant's scope.
+    If `user_id` is given, return only this user's statements. Must run inside the tenant's scope.
     """
     rows = ConsentReceipt.objects.filter(tenant_id=tenant_id, user_id__isnull=False)
     return _find_last_statements(rows if user_id is None else rows.filter(user_id=user_id))
@@ -265,10 +269,10 @@ def _find_last_statements(
 def find_active_consent(
     *, tenant_id: TenantId, user_id: UserId, policy: TenantPolicy
 ) -> ActiveConsent | None:
-    """Return a member's consent in force; None: no content may be stored. Checks no permission.
+    """Return a member's consent in force. Checks no permission.
 
-    Must run inside the tenant's scope. No query if the tenant allows nothing, otherwise at most
-    three.
+    None: no content may be stored, or the user is not a member. Must run inside the tenant's scope.
+    No query if the tenant allows nothing, otherwise at most three.
     """
     allowance = get_tenant_consent(policy.content_capture)
     members = Membership.objects.filter(tenant_id=tenant_id, user_id=user_id, ended_at=None)
@@ -305,10 +309,10 @@ def _find_last_receipts(rows: QuerySet[ConsentReceipt]) -> dict[str, ConsentRece
 def find_all_effective_consents(
     *, tenant_id: TenantId, policy: TenantPolicy
 ) -> dict[UserId, UserConsent]:
-    """Return the effective consents of all members who consent to content capture.
+    """Return the consents of all members as far as the tenant allows them.
 
-    Checks no permission. Must run inside the tenant's scope. No query if the tenant allows nothing,
-    otherwise two.
+    Members without effective consent to content capture are left out. Checks no permission. Must
+    run inside the tenant's scope. No query if the tenant allows nothing, otherwise two.
     """
     allowance = get_tenant_consent(policy.content_capture)
     if not allowance.content_capture:

@@ -1,4 +1,4 @@
-"""Writes of consent receipts: one for each yes or no that changes something."""
+"""Writes consent receipts: one for each yes or no that changes something."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -21,12 +21,15 @@ from tenants.security.authorization.actor import Actor
 
 @dataclass(frozen=True, slots=True)
 class ReceiptDraft:
+    """A receipt that is not numbered and stored yet."""
+
     user_id: UserId | None  # None: the tenant's own
     kind: ConsentKind
     is_granted: bool
 
     @property
     def wording(self) -> str:
+        """The version of the current consent text."""
         return TENANT_CONSENT_TEXT if self.user_id is None else USER_WORDINGS[self.kind]
 
 
@@ -36,7 +39,7 @@ class _ReceiptContext:
 
     actor: Actor
     now: datetime
-    policy_version: int | None  # None: not caused by a policy
+    policy_version: int | None  # None: not caused by a change of policy
 
 
 def write_receipts(
@@ -47,20 +50,21 @@ def write_receipts(
     The tenant's row must be locked, so that receipts are numbered in the order of commits.
     """
     receipts = ConsentReceipt.objects.filter(tenant_id=actor.tenant_id)
-    first = (receipts.aggregate(last=Max("number"))["last"] or 0) + 1
+    first_number = (receipts.aggregate(last=Max("number"))["last"] or 0) + 1
     context = _ReceiptContext(actor, now, policy_version)
     ConsentReceipt.objects.bulk_create(
         _build_receipt(draft, number=number, context=context)
-        for number, draft in enumerate(drafts, start=first)
+        for number, draft in enumerate(drafts, start=first_number)
     )
 
 
 def draft_receipts_of_choice(
     user_id: UserId, statements: Iterable[ConsentStatement], consent: UserConsent
 ) -> list[ReceiptDraft]:
-    """Return receipts for the parts of a user's choice that are new.
+    """Return a receipt for each kind of consent that the user's choice changes.
 
-    A no also ends a yes to an earlier text, so that nothing can restore that consent.
+    `statements` are from the user's receipts, oldest first. A no also ends a yes to an earlier
+    text. Otherwise that yes would count again if the earlier text became current again.
     """
     last = {statement.kind: statement for statement in statements}
     return [
@@ -71,6 +75,7 @@ def draft_receipts_of_choice(
 
 
 def _is_change(is_granted: bool, statement: ConsentStatement | None) -> bool:
+    """Return whether a yes or no differs from the user's last statement of its kind."""
     if is_granted:
         return not is_current_yes(statement)
     return statement is not None and statement.is_granted
@@ -79,9 +84,9 @@ def _is_change(is_granted: bool, statement: ConsentStatement | None) -> bool:
 def draft_receipts_of_policy(
     before: ContentCapturePolicy | None, after: ContentCapturePolicy | None
 ) -> list[ReceiptDraft]:
-    """Return the tenant's receipts for what a change of policy newly allows or ends.
+    """Return a tenant's receipts for each kind of consent that its policy newly allows or ends.
 
-    A new version of the consent text also needs a receipt.
+    Allowed kinds also get a receipt if the policy names another version of the consent text.
     """
     return [
         ReceiptDraft(None, kind, is_granted=is_granted)

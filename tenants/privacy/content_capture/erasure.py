@@ -1,8 +1,9 @@
 """Erasure of captured content.
 
-If all content of a user is erased, destroying the user's key makes it unreadable at once. At the
-end of retention the key stays, because newer content needs it. Objects and rows are deleted soon
-after the request. A ContentErasure remains and says what was erased and when.
+If all content of a user is erased, the encryption key of this content is destroyed, so the content
+is unreadable at once. If only some objects are erased, for example at the end of their retention,
+the key stays, because the other objects need it. Objects and rows are deleted soon after the
+request. A ContentErasure row remains as a record of the erasure.
 
     requested (row, objects marked) -> deleted in batches -> finished, certified
 """
@@ -34,12 +35,12 @@ from tenants.security.authorization.actor import Actor, build_system_actor
 from tenants.security.encryption.operations import DestroyedKey, shred_scope
 from tenants.security.encryption.queries import find_destruction_proofs
 
-BATCH: Final = 100  # objects in one transaction
-# An object that is not stored after this time belongs to a killed worker.
+BATCH: Final = 100  # objects whose rows are deleted in one transaction
+# If an object is not stored after this time, its worker was killed, or the storage failed.
 MAX_UNSTORED: Final = timedelta(hours=1)
 
-# Legal holds delay only the end of retention. A withdrawal erases content even during a hold,
-# because it was stored by consent only.
+# Legal holds delay only erasures at the end of retention. A withdrawal erases content even during a
+# hold, because the content was stored by consent only.
 CONTENT: Final = RetentionTable(ContentObject, "created_at", "user_id")
 
 logger = structlog.get_logger(__name__)
@@ -47,24 +48,27 @@ logger = structlog.get_logger(__name__)
 
 class ContentErasureReason(StrEnum):
     WITHDRAWN = "withdrawn"  # the user or the tenant withdrew consent
-    NO_CONSENT = "no_consent"  # no consent any more: a closed tenant, or a restored backup
+    NO_CONSENT = "no_consent"  # found without consent, for example after a backup was restored
     RETENTION = "retention"  # the retention period is over
-    ERASED = "erased"  # erasure of the user or of the whole tenant
+    ERASED = "erased"  # all data of the user or of the tenant is erased
     UNFINISHED = "unfinished"  # never completely stored
 
 
 def build_key_scope(user_id: UserId) -> str:
-    """Return the scope of a user's data keys. It is below the user's scope and erased with it."""
+    """Return the scope of the encryption keys of a user's content.
+
+    It is below the user's own scope. Shredding the user's scope destroys these keys, too.
+    """
     return f"user:{user_id}/content"
 
 
 def request_content_erasure(
     *, actor: Actor, user_id: UserId, reason: ContentErasureReason, now: datetime
 ) -> None:
-    """Make a user's content unreadable and mark it for deletion, with the tenant's row locked.
+    """Make a user's content unreadable and mark it for deletion.
 
-    Call this in the transaction that ends consent. For a user without content and without a key, no
-    erasure record is created.
+    Call this with the tenant's row locked; if the user's consent ends, in the transaction that ends
+    it. Creates no ContentErasure for a user who has neither content nor a key.
     """
     with tenant_scope(actor.tenant_id):
         shredded = shred_scope(tenant_id=actor.tenant_id, scope=build_key_scope(user_id), now=now)
@@ -97,8 +101,8 @@ def exclude_from_training(*, tenant_id: TenantId, user_ids: Iterable[UserId]) ->
 def erase_requested_content(*, tenant_id: TenantId, now: datetime) -> int:
     """Delete the objects and rows whose erasure was requested, and return how many objects.
 
-    If the storage fails, deleted objects stay deleted, and the next run continues. Raises the
-    exceptions of the storage.
+    Then issues a certificate for each finished erasure. If the storage fails, deleted objects stay
+    deleted, and the next run continues. Raises the exceptions of the storage.
     """
     num_erased = 0
     while ids := _list_object_ids_to_erase(tenant_id):
@@ -114,8 +118,8 @@ def erase_requested_content(*, tenant_id: TenantId, now: datetime) -> int:
 def clean_up_content(*, now: datetime) -> None:
     """Request and complete erasures for all tenants.
 
-    Covers expired retention, missing consent and uploads of killed workers. A failure of one tenant
-    does not stop the others.
+    Covers objects whose retention has ended, whose consent is missing or whose upload was never
+    completed. A failure of one tenant does not stop the others.
     """
     for tenant_id in Tenant.objects.values_list("id", flat=True).iterator():
         _clean_up_content_of_tenant(TenantId(str(tenant_id)), now)
@@ -184,6 +188,7 @@ def _request_erasure_of_objects(
     user_id: UserId | None = None,
     shredded: Iterable[DestroyedKey] = (),
 ) -> None:
+    """Mark the objects for deletion. Does nothing without objects and without shredded keys."""
     totals = objects.aggregate(objects=Count("id"), items=Sum("num_items"), bytes=Sum("num_bytes"))
     keys = [
         {"id": str(key.key_id), "fingerprint": key.fingerprint, "scope": key.scope or ""}
@@ -242,7 +247,8 @@ def _finish_erasures(tenant_id: TenantId, now: datetime) -> None:
 def _describe_erasure(erasure: ContentErasure) -> dict[str, Any]:
     """Return the facts of a certificate.
 
-    Caret tries to open the canary of each destroyed key once more, to prove that the key is lost.
+    For each destroyed key, Caret tries once more to open its canary: a known text that was sealed
+    with the key. If this fails, the key is lost.
     """
     return {
         "data_class": DataClass.CONTENT.value,

@@ -14,13 +14,15 @@ from caret.foundation.ids import TenantId, UserId
 from tenants.privacy.content_capture.operations import store_content
 from tenants.security.encryption.errors import EncryptionFailed
 
-_AT_ONCE: Final = 20  # batches, each of up to 200,000 characters
+_BATCHES_PER_READ: Final = 20  # most batches have at most 200,000 characters (MAX_BATCH_CHARS)
 
 logger = structlog.get_logger(__name__)
 
 
 @dataclass(slots=True)
 class ContentIngestion:
+    """The result of one run."""
+
     num_stored: int = 0  # items
     # Items by reason. An unreadable batch counts as one item.
     dropped: dict[str, int] = field(default_factory=dict)
@@ -34,12 +36,12 @@ def ingest_content(
 ) -> ContentIngestion:
     """Ingest all content in the stream.
 
-    Content taken from the stream is lost if this raises. Raises redis.RedisError,
-    django.db.OperationalError, DecryptionFailed for a damaged key, and the exceptions of the
-    storage.
+    Raises redis.RedisError, django.db.OperationalError, DecryptionFailed for a damaged key, and the
+    exceptions of the storage. Content that was removed from the stream and not yet stored is then
+    lost.
     """
     result = ContentIngestion()
-    while messages := _read_batch(connection):
+    while messages := _dequeue_messages(connection):
         for (tenant_id, user_id), items in _group_items_by_user(sealer, messages, result).items():
             _store_items(tenant_id, user_id, items, result, now)
     if result.num_stored or result.dropped:
@@ -47,8 +49,9 @@ def ingest_content(
     return result
 
 
-def _read_batch(connection: redis.Redis) -> list[bytes]:
-    entries: Any = connection.eval(TAKE_SCRIPT, 1, CONTENT, str(_AT_ONCE))
+def _dequeue_messages(connection: redis.Redis) -> list[bytes]:
+    """Remove the oldest sealed batches from the stream, and return them."""
+    entries: Any = connection.eval(TAKE_SCRIPT, 1, CONTENT, str(_BATCHES_PER_READ))
     return [extract_sealed(fields) for _, fields in entries]
 
 

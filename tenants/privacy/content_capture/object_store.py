@@ -1,8 +1,8 @@
 """Object store of encrypted content: Django's storage `content`, a folder or a bucket.
 
-    <tenant>/<object>
+    <tenant ID>/<object ID>      the name of an object
 
-A failing storage raises OSError or an exception of its library.
+If the storage fails, it raises OSError or an exception of its library.
 """
 
 from typing import Final
@@ -14,17 +14,18 @@ from django.core.files.storage import Storage, storages
 from caret.foundation.ids import TenantId
 from tenants.security.encryption.envelope import SealContext
 
-STORAGE: Final = "content"
+STORAGE: Final = "content"  # name in settings.STORAGES
 
 
 def store_object(tenant_id: TenantId, object_id: UUID, envelope: bytes) -> None:
+    """Store sealed data as a new object."""
     name = _name_object(tenant_id, object_id)
     saved_name = _get_storage().save(name, ContentFile(envelope))
     assert saved_name == name, "object IDs are random: no name exists twice"
 
 
 def read_object(tenant_id: TenantId, object_id: UUID) -> bytes:
-    """Read an object. Raises FileNotFoundError."""
+    """Return the sealed data of an object. Raises FileNotFoundError."""
     with _get_storage().open(_name_object(tenant_id, object_id)) as file:
         data: bytes = file.read()
         return data
@@ -47,7 +48,7 @@ def delete_all_objects(tenant_id: TenantId) -> int:
 
 
 def build_seal_context(object_id: UUID) -> SealContext:
-    """Return the context of an object's seal."""
+    """Return the context that an object's sealed data is bound to."""
     return SealContext(table="content_object", column="content", row=str(object_id))
 
 

@@ -5,8 +5,8 @@
 2. Store the object, outside any transaction.
 3. Mark the row as stored. If its erasure was requested meanwhile, delete the object.
 
-If the worker is killed between two steps, the clean-up finds a row that is not marked as stored. It
-erases the object and the row.
+If the worker is killed between two steps, the row is not marked as stored. After an hour, the
+clean-up (erasure.clean_up_content) erases the object and the row.
 """
 
 from collections.abc import Sequence
@@ -42,7 +42,7 @@ def store_content(
     """Store content, and return how many items were stored.
 
     Nothing is stored without consent, or for a tenant that is not active. Items that are older than
-    the consent are dropped.
+    the consent are not stored, either.
 
     Raises KeyDestroyed, RootKeyMissing, RootKeyUnavailable, DecryptionFailed for a damaged key, and
     the exceptions of the storage.

@@ -20,15 +20,16 @@ from tenants.security.authorization.actor import Actor
 from tenants.security.encryption.errors import KeyDestroyed
 from tenants.security.encryption.queries import open_sealed
 
-_PAGE: Final = 100
+_PAGE: Final = 100  # objects
 _decode = msgspec.json.Decoder(Item).decode
 
 
 def export_training_data(*, actor: Actor, now: datetime) -> Iterator[bytes]:
-    """Yield lines of JSON, oldest objects first, without user IDs.
+    """Yield a line of JSON for each captured item, oldest objects first, without user IDs.
 
-    Memory use does not grow with the export. Consent is checked again for every _PAGE objects. The
-    export is recorded in the tenant's audit log before the first line.
+    Memory use does not grow with the export. Consent is checked again for every _PAGE objects.
+    Objects that were erased in the meantime, or changed in the store, are left out. The export is
+    recorded in the tenant's audit log before the first line.
 
     Raises Forbidden, RootKeyMissing, RootKeyUnavailable, and the exceptions of the storage.
     """

@@ -4,17 +4,17 @@ The caller names the request by an idempotency key. For a day, the same request 
 gets the same response, and a different request with that key is rejected. The request's changes and
 the stored response are committed in one transaction.
 
-    caller    key      request
+    caller    key      request            result
     user:1    "a"      POST /keys {...}   performed, and stored
     user:1    "a"      POST /keys {...}   the same response; nothing is performed
-    user:1    "a"      POST /keys {!!!}   IdempotencyKeyReused
-    user:2    "a"      POST /keys {...}   performed: each caller has its own keys
+    user:1    "a"      POST /keys {xyz}   IdempotencyKeyReused
+    user:2    "a"      POST /keys {...}   performed: each caller has its own idempotency keys
 
-A legal hold keeps a response for longer than a day; its key then stays in use.
+A legal hold keeps a response for longer than a day; its idempotency key then stays in use.
 
-A response may contain a secret that is shown once. It is therefore returned only to a caller who
-still has the permissions of the first request: with another role, or with the old text of a rotated
-key, the request raises IdempotencyKeyReused.
+A response may contain a secret that is shown once. The response is therefore returned only to a
+caller who has the same permissions as at the first request. With another role, for example, or with
+the old text of a rotated API key, the request raises IdempotencyKeyReused.
 """
 
 import hashlib
@@ -41,9 +41,9 @@ from tenants.security.authorization.directory import list_tenants
 
 RETENTION: Final = timedelta(hours=24)  # longer under a legal hold
 MAX_RESPONSES: Final = 10_000  # per tenant; this allows about seven requests a minute all day
-# Most are below 2 KiB; the removal of a member may list 100 keys.
+# Most responses are below 2 KiB. The response to the removal of a member may list 100 API keys.
 MAX_RESPONSE_BYTES: Final = 256 * 1_024
-_LOCK_BYTES: Final = 8
+_LOCK_BYTES: Final = 8  # Postgres identifies an advisory lock by a bigint
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class IdempotentRequest:
     tenant_id: TenantId
     caller: str  # Actor.rate_limit_key
     authority: str  # the caller's permissions, see Actor.authority
-    key: str
+    key: str  # the header Idempotency-Key
     method: str
     address: str  # path and query of the URL
     body: bytes
@@ -93,10 +93,10 @@ class ResponseNotStored(Conflict):
 
 
 def find_response(request: IdempotentRequest, *, now: datetime) -> StoredResponse | None:
-    """Return the stored response to this request.
+    """Return the stored response to this request; None: no response is stored.
 
-    None: there is none. The request stays locked until the transaction ends. Must run in the
-    tenant's scope. Raises IdempotencyKeyReused, RequestInProgress, ResponseNotStored.
+    The request stays locked until the transaction ends. Must run in the tenant's scope. Raises
+    IdempotencyKeyReused, RequestInProgress, and ResponseNotStored if no more can be stored.
     """
     if not _try_lock(request):
         raise RequestInProgress("The same request is in progress. Try again in a moment.")
@@ -151,9 +151,9 @@ def store_response(request: IdempotentRequest, response: StoredResponse, *, now:
 
 
 def delete_expired_records(*, now: datetime, tenant_ids: Sequence[TenantId] | None = None) -> int:
-    """Delete expired responses of the tenants (None: of all), and return their number.
+    """Delete expired responses of the tenants, and return how many.
 
-    Responses on legal hold are kept.
+    `tenant_ids` None: of all tenants. Responses on legal hold are kept.
     """
     num_deleted = 0
     for tenant_id in list_tenants().values() if tenant_ids is None else tenant_ids:
@@ -168,7 +168,8 @@ def delete_expired_records(*, now: datetime, tenant_ids: Sequence[TenantId] | No
 def _delete_record(row: IdempotencyRecord) -> None:
     """Delete an expired response.
 
-    Raises IdempotencyKeyReused if it is on hold, without revealing the hold.
+    If the response is on legal hold, raises IdempotencyKeyReused, whose text does not reveal the
+    hold.
     """
     tenant_id = TenantId(str(row.tenant_id))
     if not _delete_without_hold(
@@ -202,9 +203,10 @@ def _check_capacity(request: IdempotentRequest, now: datetime) -> None:
 
 
 def _try_lock(request: IdempotentRequest) -> bool:
-    """Lock the request until the transaction ends; return False if another one holds the lock.
+    """Lock the caller's idempotency key until the transaction ends.
 
-    It does not wait, because that would occupy a connection that all tenants share.
+    Returns False if another transaction holds the lock. Does not wait for the lock, because waiting
+    would occupy a database connection that all tenants share.
     """
     name = f"{request.tenant_id}|{request.caller}|{request.key_digest.hex()}".encode()
     number = int.from_bytes(hashlib.sha256(name).digest()[:_LOCK_BYTES], signed=True)

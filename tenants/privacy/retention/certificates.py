@@ -3,8 +3,9 @@
     {"kind": "caret-deletion-certificate", "format": 1, "id", "number", "tenant", "tenant_id",
      "data_class", "method", ..., "issued_at", "key_id", "signature"}
 
-The document is canonical JSON (RFC 8785). `caret.foundation.crypto.signing` signs it without the
-signature itself. Numbers have no gaps, so a withheld certificate is noticed.
+The document is canonical JSON (RFC 8785). `caret.foundation.crypto.signing` signs all its fields
+except `signature`. A tenant's certificates are numbered from 1 without gaps, so a missing number
+shows that a certificate was withheld.
 """
 
 import uuid
@@ -22,7 +23,8 @@ from tenants.privacy.retention.verification import KIND, PURPOSE
 def issue_certificate(*, tenant_id: TenantId, facts: Mapping[str, Any], now: datetime) -> int:
     """Issue a certificate and return its number, inside the tenant's scope. Locks the tenant's row.
 
-    Call this in the transaction that marks the deletion as finished.
+    `facts` are the fields that describe the deletion. Call this in the transaction that marks the
+    deletion as finished.
     """
     row = Tenant.objects.select_for_update(no_key=True).get(id=tenant_id)
     number = DeletionCertificate.objects.filter(tenant_id=tenant_id).count() + 1

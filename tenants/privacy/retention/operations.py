@@ -29,7 +29,8 @@ class NewHold:
     name: str
     reason: str
     user_id: uuid.UUID | None = None  # None: all users
-    since: datetime | None = None  # of the data; None: unbounded
+    # The period of the data, half-open; None: unbounded.
+    since: datetime | None = None
     until: datetime | None = None
 
 
@@ -57,10 +58,11 @@ def set_rule(
     now: datetime,
     expected_version: int | None = None,
 ) -> EffectiveRule:
-    """Set the retention days of a data class. The next purge uses them, or the policy's if shorter.
+    """Set the retention days of a data class.
 
-    `expected_version` is the version that the author has seen, 0 for the default; None means any
-    version.
+    The next purge uses them, or the policy's days if these are fewer. An interrupted purge that
+    continues applies the new days only if they are more. `expected_version` is the version that the
+    author has seen, 0 for the default; None means any version.
 
     Raises Forbidden, InvalidValue, Conflict.
     """
@@ -74,7 +76,7 @@ def set_rule(
 def undo_rule(
     *, actor: Actor, data_class: DataClass, version: int, reason: str, now: datetime
 ) -> EffectiveRule:
-    """Restore the days before `version`, if that version is still in force.
+    """Restore the days that were in force before `version`, which must still be in force.
 
     These are the tenant's own days or the default. A restored default follows later changes of the
     default. Raises Forbidden, InvalidValue, NotFound, Conflict.
@@ -98,7 +100,7 @@ def _put_in_force(
     expected_version: int | None,
     now: datetime,
 ) -> EffectiveRule:
-    """Put days in force; None: the default."""
+    """Put a new version with these days in force; `days` None: the default."""
     with tenant_scope(actor.tenant_id):
         _lock_tenant(actor.tenant_id)
         current = load_rule(data_class, tenant_id=actor.tenant_id)
@@ -174,7 +176,7 @@ def check_coverage(actor: Actor, new: NewHold) -> None:
 def release_hold(*, actor: Actor, hold_id: uuid.UUID, reason: str, now: datetime) -> None:
     """Release a hold.
 
-    Raises Forbidden, InvalidValue, NotFound, and Conflict if it was released before.
+    Raises Forbidden, InvalidValue, NotFound, and Conflict if the hold was released before.
     """
     actor.require(Permission.WRITE_LEGAL_HOLDS)
     reason = require_reason(reason)

@@ -1,15 +1,16 @@
 """Purge of expired records, in batches.
 
-Each batch is one transaction, which also counts the deleted records. If a run is killed, its row
-says how many records were deleted, and the next run continues it with its cutoff, or an earlier
-one if the period was extended meanwhile.
+Each batch is one transaction, which also adds the deleted records to the run's row. If a run is
+killed, the next purge continues it with the same cutoff, or with an earlier one if the retention
+period was extended meanwhile.
 
     run           running ------------------------------> finished
-                  batch, batch, ... (killed, resumed)     counted, certified, in the audit log
+                  batch, batch, ... (killed, resumed)     counted; with a certificate and an audit
+                                                          entry if records were deleted
 
 Created records are not counted one by one: their number is computed from the counts of two runs.
 New records could therefore hide that old records have vanished. To notice this, each run ends by
-counting the records that are older than itself, and the next run begins by counting them again. A
+counting the remaining records from before its start. The next run begins by counting them again. A
 lower count means that something other than a purge deleted records. Two data classes are exempt,
 because other operations may delete their records (_ERASED_OTHERWISE).
 """
@@ -36,17 +37,21 @@ from tenants.security.authorization.actor import build_system_actor
 from tenants.security.authorization.directory import list_tenants
 from tenants.usage.rollups.dirty_hours import lock_rollups
 
-BATCH: Final = 1_000
-# Records of these classes are also deleted between runs: chunks of the retrieval index without
-# consent, and expired idempotency records. Their opening count is taken when the run begins.
+BATCH: Final = 1_000  # records in one transaction
+# Records of these classes are also deleted between runs: chunks of the retrieval index that are
+# replaced, unused or without consent, and expired idempotency records. The opening count of these
+# classes is taken when the run begins.
 _ERASED_OTHERWISE: Final = frozenset({DataClass.RETRIEVAL, DataClass.REPLAYS})
 log = structlog.get_logger(__name__)
 
 
 def purge_due(*, now: datetime, tenant_ids: Sequence[TenantId] | None = None) -> int:
-    """Purge all tenants, or those named, and return how many records were deleted."""
+    """Purge the tenants, and return how many records were deleted; `tenant_ids` None: all tenants.
+
+    Raises SoftTimeLimitExceeded. Other errors are logged.
+    """
     tenants_to_purge = list(list_tenants().values()) if tenant_ids is None else list(tenant_ids)
-    # Otherwise the time limit would always cut off the same tenants.
+    # In a fixed order, the task's time limit would always cut off the same tenants.
     random.shuffle(tenants_to_purge)
     return sum(
         _purge_or_log(tenant_id, data_class, now)
@@ -56,15 +61,15 @@ def purge_due(*, now: datetime, tenant_ids: Sequence[TenantId] | None = None) ->
 
 
 def _purge_or_log(tenant_id: TenantId, data_class: DataClass, now: datetime) -> int:
-    """Purge a class and log any error, so that the others continue.
+    """Purge a class and log an error, so that the other classes continue.
 
-    The report shows a failed class as overdue.
+    If a class fails for days, the report shows its records as overdue.
     """
     try:
         return purge_data_class(tenant_id=tenant_id, data_class=data_class, now=now)
     except SoftTimeLimitExceeded:
         raise
-    # A failure of one class must not stop the others.
+    # A failure of one class must not stop the other classes and tenants.
     except Exception as error:  # noqa: BLE001
         log.error(
             "retention.not_purged",
@@ -78,7 +83,11 @@ def _purge_or_log(tenant_id: TenantId, data_class: DataClass, now: datetime) -> 
 def purge_data_class(
     *, tenant_id: TenantId, data_class: DataClass, now: datetime, batch: int = BATCH
 ) -> int:
-    """Purge a class, and return how many records were deleted, including an interrupted run's."""
+    """Purge a class, and return how many records the run has deleted.
+
+    If this call continues an interrupted run, the number includes the records that were deleted
+    before. `batch` is the number of records in one transaction.
+    """
     run = _begin_run(tenant_id, data_class, now)
     while _delete_batch(run, batch, now):
         pass
@@ -116,10 +125,10 @@ def _begin_run(tenant_id: TenantId, data_class: DataClass, now: datetime) -> Pur
 
 
 def _log_vanished_records(previous_run: PurgeRun) -> None:
-    """Log records that vanished since the last run.
+    """Log an error if records have vanished since the last run.
 
-    A record that arrives late, with an older time, hides a record that vanished. Late records are
-    rare.
+    A record that arrives late, with an older time, hides a record that has vanished. Late records
+    are rare.
     """
     if previous_run.num_older_remaining is None:
         return
@@ -134,7 +143,7 @@ def _log_vanished_records(previous_run: PurgeRun) -> None:
 
 
 def _count_older_records(run: PurgeRun) -> int:
-    """Return how many records are older than the run. Only a purge may delete them."""
+    """Return how many records are from before the run's start."""
     tables = RETENTION_TABLES[DataClass(run.data_class)]
     tenant_id = TenantId(str(run.tenant_id))
     return sum(table.select_older(tenant_id, run.created_at).count() for table in tables)
@@ -148,11 +157,11 @@ def _delete_batch(run: PurgeRun, batch: int, now: datetime) -> bool:
     """
     tenant_id, data_class = TenantId(str(run.tenant_id)), DataClass(run.data_class)
     with tenant_scope(tenant_id):
-        # A hold that is placed meanwhile waits for this batch and applies to the next one.
+        # If a hold is placed meanwhile, it waits for this lock and applies from the next batch on.
         Tenant.objects.select_for_update(no_key=True).get(id=tenant_id)
         if data_class is DataClass.USAGE:
-            # A rollup then sees either all records of an hour, or this run, whose row tells it that
-            # records were deleted.
+            # A rollup then sees either all records of an hour, or this run's updated row, which
+            # shows that records were deleted.
             lock_rollups(tenant_id)
         current_cutoff = load_rule(data_class, tenant_id=tenant_id).compute_cutoff(now)
         run.cutoff = min(run.cutoff, current_cutoff)

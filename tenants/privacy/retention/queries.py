@@ -34,7 +34,8 @@ from tenants.privacy.retention.tables import (
 )
 from tenants.security.authorization.actor import Actor
 
-# A purge runs every six hours. Records that still exist this long after their period are overdue.
+# A purge runs every six hours. Records that still exist this long after their retention period are
+# overdue, unless they are on hold.
 GRACE: Final = timedelta(days=2)
 
 
@@ -61,18 +62,18 @@ class DataClassReport:
     data_class: DataClass
     terms: DataClassTerms
     rule: EffectiveRule
-    count: RecordCounts | None  # None: no table has rows of this class per tenant
-    overdue: int  # older than the rule plus GRACE, and not on hold; should be 0
-    last_run: RunView | None
+    count: RecordCounts | None  # None: a purge does not count this class
+    overdue: int  # records older than the rule's days plus GRACE, and not on hold; should be 0
+    last_run: RunView | None  # None: no run yet
 
 
 @dataclass(frozen=True, slots=True)
 class PurgePreview:
-    days: int
-    records: int
+    days: int  # as requested, even if the policy's days are fewer
+    records: int  # stored now, including those that would be deleted
     would_delete: int
-    would_hold: int  # old enough to delete, but on hold
-    oldest_at: datetime | None
+    would_hold: int  # old enough to delete, but on hold, or after a kept record of a chain
+    oldest_at: datetime | None  # None: no records
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +98,10 @@ class CertificateView:
 
 
 def list_data_class_reports(*, actor: Actor, now: datetime) -> list[DataClassReport]:
-    """Return the report of all data classes. Up to eight queries for each. Raises Forbidden."""
+    """Return a report for each data class.
+
+    Up to three queries, and up to eight for each class. Raises Forbidden.
+    """
     actor.require(Permission.READ_RETENTION)
     with tenant_scope(actor.tenant_id):
         rules = load_rules(tenant_id=actor.tenant_id)
@@ -115,10 +119,10 @@ class DataClassStatus:
     terms: DataClassTerms
     rule: EffectiveRule
     is_shortened: bool  # by the policy
-    is_counted: bool  # the class has rows per tenant
-    oldest_at: datetime | None  # None: no records
-    overdue: int  # older than the rule plus GRACE, and not on hold; should be 0
-    last_run: RunView | None
+    is_counted: bool  # False: a purge neither counts nor deletes records of this class
+    oldest_at: datetime | None  # None: no records, or not counted
+    overdue: int  # records older than the rule's days plus GRACE, and not on hold; should be 0
+    last_run: RunView | None  # None: no run yet
 
 
 def list_data_class_statuses(*, actor: Actor, now: datetime) -> list[DataClassStatus]:
@@ -176,9 +180,9 @@ def find_hold(*, actor: Actor, hold_id: uuid.UUID) -> HoldView:
 
 
 def preview_purge(*, actor: Actor, data_class: DataClass, days: int, now: datetime) -> PurgePreview:
-    """Preview what the next purge would delete with a rule of this number of days.
+    """Count the records that a purge would delete now with a rule of this number of days.
 
-    A shorter period in the policy applies, as in a purge. Raises Forbidden, InvalidValue, and
+    If the policy has fewer days, these apply, as in a purge. Raises Forbidden, InvalidValue, and
     Conflict for a class with fixed days.
     """
     actor.require(Permission.READ_RETENTION)
@@ -200,12 +204,12 @@ class HoldEffect:
 
     data_class: DataClass
     title: str  # English
-    covered: int  # records that no purge may delete any more
-    saved: int  # covered records that are due now
+    covered: int  # records of any age that the hold covers
+    saved: int  # records that are due now and would no longer be
 
 
 def preview_hold(*, actor: Actor, new: NewHold, now: datetime) -> list[HoldEffect]:
-    """Return the effect of a hold on each data class that is stored by tenant.
+    """Return the effect of a hold on each data class that a purge deletes.
 
     Reads all rows of the tenant. Raises Forbidden, InvalidValue.
     """
@@ -234,7 +238,10 @@ def list_runs(*, actor: Actor, limit: int, cursor: str | None) -> Page[RunView]:
 
 
 def list_holds(*, actor: Actor, limit: int, cursor: str | None) -> Page[HoldView]:
-    """Return a page of holds, newest first, with released ones. Raises Forbidden, InvalidValue."""
+    """Return a page of holds, newest first, including released ones.
+
+    Raises Forbidden, InvalidValue.
+    """
     return map_page(_list_newest(LegalHold, actor, limit, cursor), _to_hold_view)
 
 

@@ -20,7 +20,9 @@ _CONTENT_CLASSES: Final = frozenset({DataClass.CONTENT, DataClass.CONTENT_INDEX}
 
 @dataclass(frozen=True, slots=True)
 class EffectiveRule:
-    days: int
+    """The retention days that a purge uses, and the tenant's rule if it has set one."""
+
+    days: int  # the policy may have shortened the rule's days
     version: int | None  # None: never set
     author_email: str | None  # None: never set, not set by a user, or set by an erased user
     reason: str  # "": never set
@@ -40,13 +42,14 @@ def _shorten_rule(rule: EffectiveRule, days: int | None) -> EffectiveRule:
 
 
 def load_rule(data_class: DataClass, *, tenant_id: TenantId) -> EffectiveRule:
+    """Return the rule of one class. Up to three queries."""
     return load_rules(tenant_id=tenant_id)[data_class]
 
 
 def find_previous_days(data_class: DataClass, version: int, *, tenant_id: TenantId) -> int | None:
     """Return the tenant's own days before a version; None: the default was in force.
 
-    Raises NotFound.
+    Raises NotFound if the version does not exist.
     """
     rows = RetentionRule.objects.filter(tenant_id=tenant_id, data_class=data_class)
     rows_by_version = {row.version: row for row in rows.filter(version__in=[version - 1, version])}

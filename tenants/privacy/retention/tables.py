@@ -24,6 +24,8 @@ from tenants.policy.data_classes import DataClass
 
 @dataclass(frozen=True, slots=True)
 class HoldPeriod:
+    """The users and the half-open period that a legal hold covers."""
+
     user_id: UUID | None  # None: all users
     since: datetime | None  # None: unbounded
     until: datetime | None  # None: unbounded
@@ -32,8 +34,8 @@ class HoldPeriod:
 @dataclass(frozen=True, slots=True)
 class RetentionTable:
     model: type[Model]
-    time_field: str
-    # None: rows belong to no user, so the hold of any user covers all of them.
+    time_field: str  # the time from which retention counts
+    # None: rows belong to no user. A hold of one user then covers the rows of all users.
     user_field: str | None
     # The field that orders a chain. Only the beginning of a chain may be deleted: a record that is
     # recent or on hold also keeps all records after it, whatever their times.
@@ -46,7 +48,7 @@ class RetentionTable:
         return self.select_rows(tenant_id).filter(**{f"{self.time_field}__lt": cutoff})
 
     def make_hold_condition(self, holds: Iterable[HoldPeriod]) -> Q:
-        """Return the filter of rows on hold; without holds it matches nothing."""
+        """Return the filter of rows on hold. Without holds, the filter matches nothing."""
         condition = Q(pk__in=[])
         for hold in holds:
             hold_condition = Q()
@@ -56,6 +58,7 @@ class RetentionTable:
                 hold_condition &= Q(**{f"{self.time_field}__lt": hold.until})
             if hold.user_id is not None and self.user_field is not None:
                 hold_condition &= Q(**{self.user_field: hold.user_id})
+            # An empty Q would add nothing, but a hold of all users and times covers all rows.
             condition |= hold_condition or ~Q(pk__in=[])
         return condition
 
@@ -71,7 +74,7 @@ class RetentionTable:
     def make_due_condition(
         self, tenant_id: TenantId, cutoff: datetime, holds: tuple[HoldPeriod, ...]
     ) -> Q:
-        """Return the filter of rows that are due. One query for a chain."""
+        """Return the filter of rows that are due. Makes one query if the table has a chain."""
         due = Q(**{f"{self.time_field}__lt": cutoff})
         if holds:
             due &= ~self.make_hold_condition(holds)
@@ -168,7 +171,7 @@ def find_oldest_records(tenant_id: TenantId) -> dict[DataClass, datetime]:
 def count_overdue_records(
     tenant_id: TenantId, cutoffs: Mapping[DataClass, datetime], holds: tuple[HoldPeriod, ...]
 ) -> dict[DataClass, int]:
-    """Return how many records of each class are due at its cutoff. Leaves out classes without any.
+    """Return how many records of each class are due at its cutoff, without classes that have none.
 
     One query, and one for the beginning of each chain. Reads the rows older than the cutoffs.
     """
@@ -196,7 +199,7 @@ def delete_due_batch(
     holds: Iterable[HoldPeriod],
     limit: int,
 ) -> int:
-    """Delete up to `limit` of a table's oldest records that are due, and return how many.
+    """Delete the oldest due records of one table of the class, up to `limit`; return how many.
 
     Returns 0 only if no record of the class is due.
     """

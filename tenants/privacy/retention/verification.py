@@ -19,7 +19,7 @@ KIND: Final = "caret-deletion-certificate"
 def verify_certificate(text: bytes, keys: PublicKeys) -> dict[str, Any]:
     """Verify a certificate and return its document.
 
-    Raises BadSignature if the text is no certificate, or if a single byte was changed.
+    Raises BadSignature if the text is not a certificate, or if any byte was changed.
     """
     try:
         document = json.loads(text)

@@ -6,10 +6,11 @@ Windows are used if there is no grammar or the file cannot be parsed.
     2. Merge: neighbours are joined until together they have MIN_LINES, but not beyond MAX_LINES.
 
 The algorithm is cAST (Zhang et al. 2025, "Enhancing Code RAG with Structural Chunking via Abstract
-Syntax Tree"), measured in lines. It needs no list of the kinds of definitions in each language: a
-function of up to MAX_LINES stays whole, usually together with the comment before it.
+Syntax Tree"), but sizes are counted in lines. It needs no list of the kinds of definitions in each
+language: a function of up to MAX_LINES and MAX_CHUNK_CHARS stays whole, usually together with the
+comment before it.
 
-Pure. A file with a very long line gives no chunks: it is minified or data.
+Pure. A file with a very long line gives no chunks, because the file is minified or contains data.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -25,13 +26,13 @@ MIN_LINES: Final = 10
 MAX_LINES: Final = 60
 WINDOW_LINES: Final = 40  # without a grammar, or in a long node that cannot be split
 MAX_CHUNKS: Final = 100  # per file
-MAX_CHUNK_CHARS: Final = 3_000  # a longer chunk is cut off
-MAX_LINE_CHARS: Final = 1_000  # a longer line means that the file is minified or data
+MAX_CHUNK_CHARS: Final = 3_000  # the rest of a longer chunk is dropped
+MAX_LINE_CHARS: Final = 1_000  # a longer line means that the file is minified or contains data
 _MIN_TEXT_LINES: Final = 3  # lines that contain a letter; a chunk with fewer such lines is dropped
 MAX_PARSING_S: Final = 0.2  # per file; 50,000 characters take 10 ms
-_MAX_DEPTH: Final = 60  # of nodes that are split; hand-written code is never so deep
+_MAX_DEPTH: Final = 60  # of nodes that are split; hand-written code is hardly ever so deep
 
-_Span = tuple[int, int]  # first and last line, from 0
+_Span = tuple[int, int]  # first and last line, both inclusive, from 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +63,8 @@ def _find_spans(path: str, text: str, *, num_lines: int) -> Iterable[_Span]:
 def _parse_text(grammar: Grammar, text: str) -> Node | None:
     """Parse the text; None: it could not be parsed."""
     try:
-        allowance = ParseBudget(total_s=MAX_PARSING_S, each_s=MAX_PARSING_S)
-        return parse(grammar, text.encode("utf-8", "replace"), allowance).root_node
+        budget = ParseBudget(total_s=MAX_PARSING_S, each_s=MAX_PARSING_S)
+        return parse(grammar, text.encode("utf-8", "replace"), budget).root_node
     except ParseAbandoned:
         return None
 

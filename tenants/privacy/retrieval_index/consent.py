@@ -1,4 +1,4 @@
-"""The current consent of a tenant to indexing the files of a repository."""
+"""The current consent of a tenant to indexing the files of its repositories."""
 
 from dataclasses import dataclass
 
@@ -16,9 +16,9 @@ class IndexConsent:
     def allows_repository(self, scope: RetrievalScope) -> bool:
         """Return whether files in the scope may be indexed.
 
-        A change of isolation ends the consent for everything indexed before. Strict isolation
-        allows no index of the whole tenant, and one user's files must never become visible to all
-        users.
+        A change of isolation ends the consent for all files that were indexed before. In strict
+        isolation, there is no index of the whole tenant. Without strict isolation, a user's files
+        that were indexed for this user alone must not become visible to others.
         """
         is_strict = self.policy.isolation is Isolation.STRICT
         return (

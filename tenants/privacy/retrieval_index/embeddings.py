@@ -13,7 +13,7 @@ from tenants.models.retrieval_chunk import EMBEDDING_DIMENSIONS
 
 MAX_TEXTS: Final = 32  # per request: under 2 s on one core with the default model
 _TIMEOUT_S: Final = 10.0
-_MAX_ANSWER_BYTES: Final = 4 * 1024 * 1024
+_MAX_RESPONSE_BYTES: Final = 4 * 1024 * 1024  # a longer response is cut off, and so malformed
 # The engine is our own, so the environment's proxy settings are ignored.
 _DIRECT: Final = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
@@ -30,7 +30,7 @@ class Embedder(Protocol):
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
         """Return a vector of EMBEDDING_DIMENSIONS for each text, in order.
 
-        Takes up to MAX_TEXTS texts of any length; text beyond the model's limit is truncated.
+        Takes up to MAX_TEXTS texts of any length. A text beyond the model's limit is truncated.
         Raises EmbeddingFailed.
         """
 
@@ -45,9 +45,10 @@ class _EmbeddingResponse(msgspec.Struct):
 
 
 class EmbeddingEngine:
-    """Client of vLLM's pooling runner.
+    """A client of vLLM with its pooling runner.
 
-    Another server works too, if it has OpenAI's /v1/embeddings and vLLM's `truncate_prompt_tokens`.
+    Another server works, too, if it has OpenAI's /v1/embeddings and vLLM's parameter
+    `truncate_prompt_tokens`.
     """
 
     def __init__(self, url: str, *, model: str, timeout_s: float = _TIMEOUT_S) -> None:
@@ -58,6 +59,7 @@ class EmbeddingEngine:
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
         if not texts:
             return []
+        # -1: truncate each text to the model's limit.
         response = self._send_request(
             {"model": self.model, "input": list(texts), "truncate_prompt_tokens": -1}
         )
@@ -78,7 +80,7 @@ class EmbeddingEngine:
         )
         try:
             with _DIRECT.open(request, timeout=self._timeout_s) as response:
-                body_bytes: bytes = response.read(_MAX_ANSWER_BYTES)
+                body_bytes: bytes = response.read(_MAX_RESPONSE_BYTES)
         except urllib.error.HTTPError as error:
             with error:
                 raise EmbeddingFailed(f"status {error.code}") from None

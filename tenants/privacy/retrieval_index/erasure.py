@@ -1,4 +1,4 @@
-"""Erasure of indexed text that is no longer allowed or no longer used. No copy remains."""
+"""Erasure of indexed text that is no longer allowed or no longer used."""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -25,7 +25,7 @@ from tenants.privacy.retrieval_index.chunk_encryption import ChunkCipher
 from tenants.privacy.retrieval_index.consent import IndexConsent
 from tenants.privacy.retrieval_index.queries import find_consent
 
-KEEP_UNUSED: Final = timedelta(days=30)
+KEEP_UNUSED: Final = timedelta(days=30)  # since a chunk's last use
 
 logger = structlog.get_logger(__name__)
 
@@ -39,8 +39,8 @@ def erase_disallowed(*, tenant_id: TenantId, policy: TenantPolicy, status: Tenan
     """Erase the chunks that this policy and status do not allow, and return how many.
 
     Call this in the transaction that puts the policy and status in force, with the tenant's row
-    locked. Decrypts the names of all the tenant's chunks, about 10 us each, unless nothing may be
-    indexed.
+    locked. Unless nothing may be indexed, decrypts the names of all the tenant's chunks, which
+    takes about 10 microseconds for each.
     """
     if not policy.retrieval or status is not TenantStatus.ACTIVE:
         return erase_index(tenant_id=tenant_id)
@@ -62,12 +62,14 @@ def erase_disallowed_by_policy(change: PolicyChange) -> None:
 
 
 def erase_index(*, tenant_id: TenantId) -> int:
+    """Erase all chunks of the tenant, and return how many."""
     with tenant_scope(tenant_id):
         rows = RetrievalChunk.objects.filter(tenant_id=tenant_id)
         return _erase_rows(tenant_id, rows, reason="consent")
 
 
-def evict_least_used(rows: QuerySet[RetrievalChunk], *, keep: int) -> None:
+def evict_least_recently_used(rows: QuerySet[RetrievalChunk], *, keep: int) -> None:
+    """Delete all rows except the `keep` most recently used ones."""
     surplus = rows.order_by("-used_at", "-id").values_list("id", flat=True)[keep:]
     if surplus_ids := list(surplus):
         rows.filter(id__in=surplus_ids).delete()
@@ -76,8 +78,8 @@ def evict_least_used(rows: QuerySet[RetrievalChunk], *, keep: int) -> None:
 def clean_up_index(*, now: datetime) -> int:
     """Erase chunks of all tenants that are unused or without consent, and return how many.
 
-    A chunk is unused if it was not used for KEEP_UNUSED. A legal hold keeps unused chunks. Chunks
-    without consent can come from a restored backup.
+    A chunk is unused if it was last used more than KEEP_UNUSED ago. A legal hold keeps unused
+    chunks. Chunks without consent can come from a restored backup.
     """
     return sum(
         _clean_up_index_of_tenant(TenantId(str(tenant_id)), now=now)
@@ -103,12 +105,12 @@ def _clean_up_index_of_tenant(tenant_id: TenantId, *, now: datetime) -> int:
 
 def _make_filter(tenant_id: TenantId, consent: IndexConsent) -> Callable[[UUID, str, bytes], bool]:
     @cache
-    def cipher_of(holder: str) -> ChunkCipher:
+    def get_cipher(holder: str) -> ChunkCipher:
         return ChunkCipher(settings.ROOT_SECRET, tenant_id=tenant_id, holder=holder)
 
     def is_allowed(row_id: UUID, holder: str, sealed_name: bytes) -> bool:
         try:
-            repository, path = cipher_of(holder).open_name(row_id, sealed_name)
+            repository, path = get_cipher(holder).open_name(row_id, sealed_name)
         except DecryptionFailed:
             return False  # a chunk that cannot be checked is erased
         return consent.allows_file(RetrievalScope(holder=holder, repository=repository), path)

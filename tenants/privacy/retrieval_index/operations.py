@@ -1,8 +1,9 @@
 """Operations that write the index from the files that gateways send.
 
-Consent is checked twice: before a file is embedded, which takes a while, and again in the
-transaction that writes it, with the tenant's row locked. A change of policy takes the same lock, so
-that no file is written after the policy has forbidden it.
+Consent is checked before a file is embedded, because embedding sends the file to the engine and may
+take seconds. It is checked again in the transaction that writes the file's chunks, with the
+tenant's row locked. A change of policy takes the same lock, so no file is written after the policy
+has forbidden it.
 """
 
 from collections.abc import Iterable, Sequence
@@ -21,7 +22,7 @@ from tenants.models import RetrievalChunk
 from tenants.privacy.retrieval_index.chunk_encryption import ChunkCipher
 from tenants.privacy.retrieval_index.chunking import split_into_chunks
 from tenants.privacy.retrieval_index.embeddings import MAX_TEXTS, Embedder
-from tenants.privacy.retrieval_index.erasure import evict_least_used, lock_tenant
+from tenants.privacy.retrieval_index.erasure import evict_least_recently_used, lock_tenant
 from tenants.privacy.retrieval_index.queries import find_consent
 
 # Precision of `used_at`: a row is updated at most once in this time.
@@ -31,7 +32,7 @@ MAX_CHUNKS_OF_SCOPE: Final = 5_000  # each query compares all of them
 
 @dataclass(frozen=True, slots=True)
 class _IndexedFile:
-    """A file and its rows in the index."""
+    """A file of a scope, with access to its rows in the index."""
 
     tenant_id: TenantId
     scope: RetrievalScope
@@ -50,10 +51,11 @@ class _IndexedFile:
 def index_file(
     *, tenant_id: TenantId, upload: FileUpload, embedder: Embedder, now: datetime
 ) -> int:
-    """Index a file as it is now, and return how many chunks were embedded.
+    """Replace the file's chunks in the index, and return how many chunks were embedded.
 
-    Only changed chunks are embedded, and no transaction is open meanwhile. Raises NotFound for an
-    unknown tenant, and EmbeddingFailed; the index is then unchanged.
+    Only new or changed chunks are embedded, and no transaction is open meanwhile. A file without
+    consent is not indexed. Raises NotFound for an unknown tenant, and EmbeddingFailed; the index is
+    then unchanged.
     """
     file = _locate_file(tenant_id, upload)
     with tenant_scope(tenant_id):
@@ -62,7 +64,7 @@ def index_file(
         stored_digests = {
             bytes(digest) for digest in file.rows.values_list("chunk_digest", flat=True)
         }
-    texts = _texts_by_digest(file, upload.text, model=embedder.model)
+    texts = _split_by_digest(file, upload.text, model=embedder.model)
     new = {digest: text for digest, text in texts.items() if digest not in stored_digests}
     vectors = _embed_texts(embedder, upload.path, list(new.values()))
     with tenant_scope(tenant_id):
@@ -95,7 +97,8 @@ def _locate_file(tenant_id: TenantId, upload: FileUpload) -> _IndexedFile:
     return _IndexedFile(tenant_id, upload.scope, upload.path, cipher, digest)
 
 
-def _texts_by_digest(file: _IndexedFile, text: str, *, model: str) -> dict[bytes, str]:
+def _split_by_digest(file: _IndexedFile, text: str, *, model: str) -> dict[bytes, str]:
+    """Return the texts of the chunks by digest; empty: the file is too long."""
     if len(text) > MAX_FILE_CHARS:
         return {}
     return {
@@ -105,7 +108,7 @@ def _texts_by_digest(file: _IndexedFile, text: str, *, model: str) -> dict[bytes
 
 
 def _embed_texts(embedder: Embedder, path: str, texts: Sequence[str]) -> list[list[float]]:
-    """Embed each text with its path above it, because a path tells much about a file."""
+    """Embed each text with the path above it, because the path says much about the file."""
     vectors: list[list[float]] = []
     for start in range(0, len(texts), MAX_TEXTS):
         batch = texts[start : start + MAX_TEXTS]
@@ -134,6 +137,7 @@ def _build_row(
 
 
 def _record_use(rows: QuerySet[RetrievalChunk], *, now: datetime) -> None:
+    """Update `used_at` of the rows that were not updated in the last USED_AT_PRECISION."""
     rows.filter(used_at__lt=now - USED_AT_PRECISION).update(used_at=now)
 
 
@@ -141,4 +145,4 @@ def _make_room(file: _IndexedFile) -> None:
     """Remove the least recently used chunks of the scope, to make room for the new ones."""
     scope_digest = file.cipher.scope_digest(file.scope)
     rows = RetrievalChunk.objects.filter(tenant_id=file.tenant_id, scope_digest=scope_digest)
-    evict_least_used(rows, keep=MAX_CHUNKS_OF_SCOPE)
+    evict_least_recently_used(rows, keep=MAX_CHUNKS_OF_SCOPE)

@@ -1,4 +1,8 @@
-"""Queries of the index: the chunks most similar to a text in one holder's repository."""
+"""Queries of the index.
+
+`search_chunks` finds the chunks of one repository that are most similar to a text. It searches only
+the chunks of one holder: the whole tenant or, in strict isolation, one user or service key.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -47,8 +51,8 @@ def search_chunks(
 ) -> list[ChunkMatch]:
     """Return up to MAX_SNIPPETS matches, best first, without the query's own file.
 
-    Compares the vector exactly with those of all chunks of the scope, without a vector index (ADR
-    0037). Three queries.
+    Matches below MIN_SCORE, or without consent, are left out. Compares the vector with those of all
+    chunks of the scope, without a vector index (ADR 0037), so the result is exact. Three queries.
     """
     scope = query.scope
     cipher = ChunkCipher(settings.ROOT_SECRET, tenant_id=tenant_id, holder=scope.holder)

@@ -1,7 +1,7 @@
-"""The streams of retrieval in Redis: requests from gateways, and responses to them.
+"""Retrieval messages in Redis: streams of queries and files from gateways, and lists of results.
 
-Reading a message removes it from Redis at once. If the message is then lost, the gateway sends it
-again with a later request.
+A message is removed from Redis when it is read. If it is then lost, the gateway sends such a
+message again with a later request.
 """
 
 from typing import Any
@@ -16,8 +16,8 @@ class RetrievalStreams:
     def __init__(self, connection: redis.Redis) -> None:
         self._connection = connection
 
-    def read(self, stream: str, *, count: int) -> list[bytes]:
-        """Remove up to `count` encrypted messages and return them, oldest first.
+    def dequeue(self, stream: str, *, count: int) -> list[bytes]:
+        """Remove up to `count` encrypted messages from the stream and return them, oldest first.
 
         b"" stands for an entry of the stream that contains no message.
         """
@@ -25,7 +25,7 @@ class RetrievalStreams:
         return [extract_sealed(fields) for _, fields in entries]
 
     def send_result(self, gateway: str, message: bytes) -> None:
-        """Send a response. The gateway's list expires MAX_AGE_S after its last response."""
+        """Send an encrypted result. The gateway's list expires MAX_AGE_S after its last result."""
         key = build_results_key(gateway)
         pipeline = self._connection.pipeline(transaction=True)
         pipeline.rpush(key, message)

@@ -1,8 +1,8 @@
 """The retrieval worker: answers queries of gateways, and indexes files in between.
 
-A run is short, so that the worker has time for other tasks, and the next run begins within a
-second. Queries come first, because a user is waiting. Messages that cannot be handled are dropped,
-and the log has their number by reason. If the engine fails, all queries of a batch count as one.
+A run is short, so that the worker has time for other tasks. Another run is scheduled each second.
+Queries come first, because a user is waiting. Messages that cannot be handled are dropped, and
+their number is logged by reason. If the engine fails, all queries of a batch count as one message.
 """
 
 from collections.abc import Iterator
@@ -54,9 +54,9 @@ class WorkerContext:
 @dataclass(slots=True)
 class RunStats:
     queries: int = 0  # answered
-    files: int = 0  # handled
+    files: int = 0  # indexed, or left out because consent is missing
     chunks: int = 0  # embedded
-    dropped: dict[str, int] = field(default_factory=dict)  # by reason
+    dropped: dict[str, int] = field(default_factory=dict)  # messages by reason
 
     def count_dropped(self, reason: str) -> None:
         self.dropped[reason] = self.dropped.get(reason, 0) + 1
@@ -67,9 +67,9 @@ class RunStats:
 
 
 def run_worker(context: WorkerContext, *, max_run_s: float = MAX_RUN_S) -> RunStats:
-    """Work until there is nothing to do or the time is up.
+    """Handle messages until none is left, the engine fails, or `max_run_s` has passed.
 
-    Raises redis.RedisError and django.db.OperationalError.
+    A batch that was begun is finished. Raises redis.RedisError and django.db.OperationalError.
     """
     stats = RunStats()
     end_s = context.clock.monotonic_s() + max_run_s
@@ -89,16 +89,16 @@ def run_worker(context: WorkerContext, *, max_run_s: float = MAX_RUN_S) -> RunSt
 def _serve_messages(context: WorkerContext, stats: RunStats) -> bool:
     """Handle some messages. Return False if there are none, or the engine fails."""
     try:
-        if messages := context.streams.read(QUERIES, count=MAX_TEXTS):
+        if messages := context.streams.dequeue(QUERIES, count=MAX_TEXTS):
             _answer_queries(
                 context, list(_open_messages(context, messages, SnippetQuery, stats)), stats
             )
-        elif messages := context.streams.read(FILES, count=1):
+        elif messages := context.streams.dequeue(FILES, count=1):
             for tenant_id, upload in _open_messages(context, messages, FileUpload, stats):
                 _index_file(context, tenant_id, upload, stats)
     except EmbeddingFailed as error:
-        # End this run, so that other tasks of the worker need not wait. The next run takes new
-        # messages.
+        # End this run, so that other tasks of the worker need not wait for a broken engine. The
+        # next run reads new messages.
         stats.count_dropped(f"no embeddings: {error}")
         return False
     return bool(messages)
@@ -131,7 +131,10 @@ def _answer_queries(
 
 
 def _is_allowed(tenant_id: TenantId, query: SnippetQuery, stats: RunStats) -> bool:
-    """Check consent before any text goes to the engine."""
+    """Return whether the query may be answered, and count it as dropped if not.
+
+    Called before any text is sent to the engine.
+    """
     try:
         consent = find_consent(tenant_id=tenant_id)
     except NotFound:

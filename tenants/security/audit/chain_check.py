@@ -2,8 +2,8 @@
 
 The check hashes every entry again and compares its `previous_hash` with the hash of the entry
 before. It verifies the signature of every signed head and compares the head with its entry. The
-owner of the database could change an entry, but could not forge the signed head of that entry. The
-offline verifier (`manage.py verify_audit`) proves the same without trust in this installation.
+owner of the database could change an entry, but could not forge a signed head. The offline verifier
+(`manage.py verify_audit`) checks an export in the same way, without trust in this installation.
 
 A check is bounded in entries and in time, and a tenant can run one at a time. The result says where
 the check stopped, so that the next one can continue there.
@@ -33,8 +33,9 @@ from tenants.security.audit.signed_heads import (
 )
 from tenants.security.authorization.actor import Actor
 
-# A few seconds of work. In a longer chain, the check begins at a signed head among the newest
-# entries. If none of them is signed, it begins at the first entry.
+# The entries of one check, which take a few seconds. In a longer chain, the check begins at the
+# oldest signed head among the last MAX_ENTRIES entries. If none of them is signed, it begins at the
+# first entry of the chain.
 MAX_ENTRIES: Final = 50_000
 MAX_S: Final = 20.0
 _STEP: Final = 1_000  # entries between two checks of the time limit
@@ -48,7 +49,7 @@ class ChainCheckResult:
     # The first entry that is missing, changed or inserted, or whose signed head does not match.
     # None: none was found up to `last`.
     broken_at: int | None
-    end: int  # the chain's last entry; greater than `last`: the check stopped early
+    end: int  # the chain's last entry; greater than `last`: not all entries were checked
 
     @property
     def is_unbroken(self) -> bool:
@@ -69,8 +70,8 @@ class _ChainSection:
 
     tenant_id: TenantId
     after: int  # the entry before the section; 0: none
-    last: int
-    heads: dict[int, SignedAuditHead]  # by sequence, from `after`
+    last: int  # the last entry of the section
+    heads: dict[int, SignedAuditHead]  # by sequence, from `after` on
     end: ChainHead  # of the whole chain
 
 
@@ -170,7 +171,7 @@ def _find_newest_start(tenant_id: TenantId, end: int) -> int:
 
 
 def _read_stored_head(tenant_id: TenantId, sequence: int) -> ChainHead:
-    """Return the chain head that the stored entry implies. Raises ChainBroken."""
+    """Return the sequence and the stored hash of an entry. Raises ChainBroken if it is missing."""
     if sequence == 0:
         return ChainHead(0, GENESIS)
     with tenant_scope(tenant_id):

@@ -1,12 +1,13 @@
 """Export of a period of the audit log, which can be verified offline with public keys only.
 
     header    signed: the tenant, the period, the number of entries, the first and last hash
-    entry     ... in the order of the chain, without gaps
-    head      ... a signed head follows its entry
-    trailer   signed: the SHA-256 of all bytes before it
+    entry     one line for each entry, in the order of the chain, without gaps
+    head      one line for each signed head, after its entry
+    trailer   signed: the SHA-256 of all bytes before the trailer
 
-Each line is canonical JSON. The period is exported as the range of the chain from its first entry
-to its last. Memory use does not grow with the export.
+Each line is canonical JSON. The export contains all entries of the chain from the first to the last
+entry of the period. An entry between them is included even if its time is outside the period, which
+can happen if the clock jumped. Memory use does not grow with the export.
 """
 
 import hashlib
@@ -52,8 +53,8 @@ class ChainRange:
 
     first: int  # greater than `last`: the range is empty
     last: int
-    previous_hash: str | None  # the first entry's; None: empty range
-    last_hash: str | None
+    previous_hash: str | None  # hash of the entry before the first one; None: the range is empty
+    last_hash: str | None  # hash of the last entry
     head: ChainHead  # of the whole chain at the time of the export
 
     @property
@@ -70,7 +71,7 @@ def write_export(
     now: datetime,
     reason: str = "",
 ) -> ChainRange:
-    """Write the export to `out`, after an audit entry that records it.
+    """Record the export in the audit log, write it to `out`, and return the exported range.
 
     Raises Forbidden, InvalidValue.
     """
@@ -145,7 +146,8 @@ def _write_lines(header: dict[str, Any], tenant_id: TenantId, span: ChainRange) 
     heads = _read_heads(tenant_id, span)
     head = next(heads, None)
     for entry in read_range(tenant_id=tenant_id, first=span.first, last=span.last):
-        # Export the stored hash, not a computed one: a change in the database must show.
+        # The stored hash is exported, not a computed one. The verifier can then notice that an
+        # entry was changed in the database.
         yield _write_line({**build_document(entry), "hash": bytes(entry.hash).hex()})
         if head is not None and head.sequence == entry.sequence:
             yield _write_line(build_signed_document(head))

@@ -3,8 +3,8 @@
 `manage.py verify_audit FILE --public-key KEYS` runs it. It needs Caret's code, but no running
 service. KEYS is a file with the output of `manage.py show_signing_keys`.
 
-It reads line by line and stops at the first wrong line. What the export says about itself (the
-header's numbers, the key IDs) is checked and never trusted.
+It reads line by line and stops at the first wrong line. The header's numbers and hashes are not
+trusted, but compared with the entries. A key ID only selects one of the given public keys.
 """
 
 import argparse
@@ -26,7 +26,7 @@ from tenants.security.audit.hash_chain import (
     hash_document,
 )
 
-_MAX_LINE_BYTES: Final = 16 * 1024 * 1024
+_MAX_LINE_BYTES: Final = 16 * 1024 * 1024  # a longer line fails
 
 Document = dict[str, Any]
 
@@ -39,7 +39,7 @@ class VerificationFailed(Exception):
 class VerifiedExport:
     header: Document
     num_heads: int  # signed heads among the entries
-    key_id: str
+    key_id: str  # of the key that signed the header
 
 
 @dataclass(slots=True)
@@ -48,12 +48,12 @@ class _VerificationState:
 
     keys: PublicKeys
     header: Document
-    sequence: int  # of the last entry
-    hash: str | None  # of the last entry
-    digest: str  # SHA-256 of all lines before this one
+    sequence: int  # of the last entry that was checked
+    hash: str | None  # of the last entry that was checked
+    digest: str  # SHA-256 of all lines before `line`
     num_heads: int = 0
-    is_over: bool = False
-    line: int = field(default=1)
+    is_over: bool = False  # the trailer was checked
+    line: int = field(default=1)  # number of the line that is being checked
 
     @property
     def where(self) -> str:

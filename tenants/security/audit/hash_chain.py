@@ -3,10 +3,10 @@
     hash = SHA-256(RFC 8785 of the entry's document)      the document contains `previous_hash`
     the first entry's previous hash is GENESIS
 
-A tenant's entries are numbered from 1 without gaps, in the order of their commits. The sequence
-defines the order, not `at`, which comes from a clock: clocks jump. The form of a document never
-changes under the same `definition`: a new form gets a new definition, and the old one stays
-readable.
+A tenant's entries are numbered from 1 without gaps, in the order of their commits. Only this
+`sequence` defines their order. The time `at` does not, because clocks can jump. DEFINITION is the
+version of the document's form. If the form changes, it gets a new version, and verifiers must still
+accept the old one.
 """
 
 import hashlib
@@ -37,12 +37,12 @@ class AuditEntryFields(Protocol):
     at: datetime
     actor_kind: str
     actor_id: Any
-    actor_key: str
+    actor_key: str  # Actor.credential_name
     action: str
     target: str
     before: Any
     after: Any
-    address: str | None
+    address: str | None  # the client's IP address
     request_id: str
     reason: str
 
@@ -50,7 +50,7 @@ class AuditEntryFields(Protocol):
 def build_document(entry: AuditEntryFields) -> dict[str, Any]:
     """Return the entry without its hash, in the form that is hashed.
 
-    Exports and sinks contain this form with the hash.
+    Exports, and the messages to SIEM sinks, contain the entry in this form together with its hash.
     """
     return {
         "kind": "entry",
@@ -85,13 +85,14 @@ def hash_document(document: Mapping[str, Any]) -> bytes:
 
 
 def add_hash(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the document with its hash; a present `hash` field is replaced."""
     return {**document, "hash": hash_document(document).hex()}
 
 
 def build_head_document(
     *, tenant_id: Any, sequence: int, hash: bytes, signed_at: datetime
 ) -> dict[str, Any]:
-    """Return the document that is signed: the sequence and hash of the chain's last entry."""
+    """Return the document of a chain head: the sequence and hash of the entry that is signed."""
     return {
         "kind": "head",
         "definition": DEFINITION,
@@ -103,14 +104,14 @@ def build_head_document(
 
 
 def format_timestamp(moment: datetime) -> str:
-    """Return UTC with microseconds, as Postgres stores it: 2026-11-21T22:09:00.000000Z."""
+    """Return the time in UTC with microseconds, for example 2026-11-21T22:09:00.000000Z."""
     return moment.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
 def normalize_ip(text: str | None) -> str | None:
     """Return the IP address in its canonical spelling. Raises ValueError.
 
-    An IPv4-mapped IPv6 address becomes IPv4, and a zone is left out.
+    An IPv4-mapped IPv6 address becomes an IPv4 address. A zone ("%eth0") is left out.
     """
     if text is None:
         return None

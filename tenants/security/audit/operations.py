@@ -1,11 +1,11 @@
 """Operations that append to the audit log.
 
 Entries contain no secrets: no key texts, digests or passwords. They name users by ID only, because
-entries outlive an erasure (ADR 0070), and operators by their handle. Free text, such as a reason,
-can still name a person.
+entries remain after a user's erasure (ADR 0070). They name operators by their handle. Free text,
+such as a reason, can still name a person.
 
-Write the entry as the last step of a change, because this locks the tenant's chain until the
-commit. The lock makes the numbers of entries follow the order of commits.
+Write the entry as the last step of a change, because writing it locks the tenant's chain until the
+commit. Because of this lock, entries are numbered in the order of their commits.
 """
 
 from collections.abc import Mapping
@@ -33,7 +33,8 @@ def record_change(
     """Append an entry for a change. Must run inside the tenant's scope.
 
     `change` is a pair: the changed fields before and after the change. Other facts belong to the
-    second part. A part is None if it has nothing to record, for example if there was no target.
+    second part. A part is None if it has nothing to record, for example the first one if the change
+    creates the target.
     """
     before, after = change
     _append_entry(
@@ -90,7 +91,7 @@ def _append_entry(actor: Actor, values: Mapping[str, Any], now: datetime) -> Non
 
 
 def _lock_head(tenant_id: TenantId) -> AuditHead:
-    """Lock the tenant's chain until the commit. The first entry creates its head."""
+    """Lock and return the tenant's chain head, until the commit; create it for the first entry."""
     heads = AuditHead.objects.select_for_update().filter(tenant_id=tenant_id)
     if head := heads.order_by("tenant_id").first():
         return head

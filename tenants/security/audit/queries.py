@@ -1,4 +1,4 @@
-"""Queries of the audit log: pages for people, chain ranges for exports and sinks."""
+"""Queries of the audit log: filtered pages for people, chain ranges for exports and sinks."""
 
 import re
 import uuid
@@ -29,10 +29,10 @@ from tenants.security.audit.operations import ChangeFields, record_read
 from tenants.security.authorization.actor import Actor, ActorKind
 from tenants.security.authorization.erased_users import find_erased_users
 
-_BATCH: Final = 200
-# The lookup ID of an API key, or another credential: scim:0f3a9c2b71de, operator:ola,
-# operator:key:3Fq81xZb.
-_KEY: Final = re.compile(r"[0-9A-Za-z]{8}|[a-z]+:(key:)?[0-9A-Za-z]+")
+_BATCH: Final = 200  # entries in one query of `read_range`
+# An Actor.credential_name: the lookup ID of an API key, or another credential, for example
+# scim:0f3a9c2b71de, operator:ola or operator:key:3Fq81xZb.
+_CREDENTIAL_NAME: Final = re.compile(r"[0-9A-Za-z]{8}|[a-z]+:(key:)?[0-9A-Za-z]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +59,11 @@ class AuditEntryView:
     target: str
     before: Any
     after: Any
-    address: str | None
-    request_id: str
-    reason: str
-    previous_hash: str
-    hash: str
+    address: str | None  # the client's IP address; None: not a network request
+    request_id: str  # "" outside HTTP
+    reason: str  # "": no reason was given
+    previous_hash: str  # hex
+    hash: str  # hex
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class ChainHead:
 def list_entries(
     *, actor: Actor, audit_filter: AuditFilter, limit: int, cursor: str | None, now: datetime
 ) -> Page[AuditEntryView]:
-    """Return a page of entries, newest first by their time. The read itself becomes an entry.
+    """Return a page of entries, newest first by their time. Records an audit entry for the read.
 
     Raises Forbidden, InvalidValue.
     """
@@ -94,9 +94,9 @@ def list_entries(
 def fetch_entries(
     *, actor: Actor, audit_filter: AuditFilter, limit: int, cursor: str | None
 ) -> Page[AuditEntryView]:
-    """Return a page of entries without recording the read: the caller records it for all pages.
+    """Return a page of entries without recording the read.
 
-    Raises Forbidden, InvalidValue.
+    For callers that read several pages and record one read. Raises Forbidden, InvalidValue.
     """
     actor.require(Permission.READ_AUDIT)
     after = decode_cursor(cursor)
@@ -115,10 +115,10 @@ def find_head(*, tenant_id: TenantId) -> ChainHead:
 
 
 def read_range(*, tenant_id: TenantId, first: int, last: int) -> Iterator[AuditEntry]:
-    """Yield entries in the order of the chain, both ends included. Must run outside any scope.
+    """Yield entries in the order of the chain, from `first` to `last`, both included.
 
-    Loads a small batch at a time and holds no transaction in between: committed entries never
-    change.
+    Must run outside any tenant's scope. Loads a small batch at a time. No transaction is open
+    between the batches, because committed entries never change.
     """
     while first <= last:
         with tenant_scope(tenant_id):
@@ -136,6 +136,7 @@ def read_range(*, tenant_id: TenantId, first: int, last: int) -> Iterator[AuditE
 def filter_period(
     entries: QuerySet[AuditEntry], since: datetime | None, until: datetime | None
 ) -> QuerySet[AuditEntry]:
+    """Return the entries of a half-open period. None: unbounded on that side."""
     if since is not None:
         entries = entries.filter(at__gte=since)
     return entries if until is None else entries.filter(at__lt=until)
@@ -169,7 +170,7 @@ def _make_actor_filter(text: str) -> dict[str, Any]:
     """Return the filter for an actor. Raises InvalidValue."""
     if text == ActorKind.PLATFORM:
         return {"actor_kind": ActorKind.PLATFORM}
-    if _KEY.fullmatch(text):
+    if _CREDENTIAL_NAME.fullmatch(text):
         return {"actor_key": text}
     try:
         return {"actor_id": uuid.UUID(text)}

@@ -1,7 +1,8 @@
-"""The names behind the IDs of audit entries, for people.
+"""Names for the IDs in audit entries.
 
-Entries name people and resources by ID, because they outlive an erasure. The names come from
-today's rows: a renamed team has its new name, and an erased user or a deleted resource has none.
+Entries contain only the IDs of people and resources, because entries remain after an erasure. The
+names come from the current rows: a renamed team has its new name, and an erased user or a deleted
+resource has none.
 """
 
 from collections import defaultdict
@@ -31,12 +32,12 @@ from tenants.models import (
 from tenants.security.authorization.actor import Actor
 
 _NameQuery: TypeAlias = Callable[[Actor, set[str]], QuerySet[Any]]
-# The columns of all name queries, which are united.
+# The columns of each name query. All name queries together are one UNION.
 _COLUMNS: Final = ("resource_kind", "resource_key", "resource_name")
 
 
 def find_resource_names(*, actor: Actor, references: Iterable[str]) -> dict[str, str]:
-    """Return the names by reference, such as "team:0198...". Unknown references are left out.
+    """Return names by reference, such as "team:0198...". References without a name are left out.
 
     One query. Raises Forbidden.
     """
@@ -62,8 +63,8 @@ def find_resource_names(*, actor: Actor, references: Iterable[str]) -> dict[str,
 def _make_name_query(
     model: type[Model], id_field: str, name_field: str, **filters: Any
 ) -> _NameQuery:
-    def query(actor: Actor, keys: set[str]) -> QuerySet[Any]:
-        values: Any = keys if id_field in ("lookup_id", "slug") else _read_ids(keys)
+    def build_query(actor: Actor, keys: set[str]) -> QuerySet[Any]:
+        values: Any = keys if id_field in ("lookup_id", "slug") else _parse_ids(keys)
         scope = {"id": actor.tenant_id} if model is Tenant else {"tenant_id": actor.tenant_id}
         rows: QuerySet[Any] = model._default_manager.filter(
             **scope, **filters, **{f"{id_field}__in": values}
@@ -73,7 +74,7 @@ def _make_name_query(
         )
         return named_rows
 
-    return query
+    return build_query
 
 
 def _query_budget_holders(actor: Actor, keys: set[str]) -> QuerySet[Any]:
@@ -87,11 +88,12 @@ def _query_budget_holders(actor: Actor, keys: set[str]) -> QuerySet[Any]:
         Subquery(users.values("user__email")),
         output_field=TextField(),
     )
-    rows = Budget.objects.filter(tenant_id=actor.tenant_id, id__in=_read_ids(keys))
+    rows = Budget.objects.filter(tenant_id=actor.tenant_id, id__in=_parse_ids(keys))
     return rows.annotate(resource_key=Cast("id", TextField()), resource_name=holder_name)
 
 
-def _read_ids(keys: Iterable[str]) -> list[UUID]:
+def _parse_ids(keys: Iterable[str]) -> list[UUID]:
+    """Return the keys that are UUIDs."""
     ids = []
     for key in keys:
         try:

@@ -1,7 +1,7 @@
 """Hourly signatures of the chain heads of tenants whose chains have grown.
 
-Before a head is signed, the entries since the last signed head are hashed again. A change made
-behind the application's back is reported instead of signed.
+Before a head is signed, the entries since the last signed head are hashed again. If an entry was
+changed directly in the database, an error is logged, and the head is not signed.
 """
 
 from collections.abc import Iterable
@@ -29,6 +29,8 @@ logger = structlog.get_logger(__name__)
 
 
 class ChainBroken(Exception):
+    """`sequence` is the first entry that is missing, changed or inserted, or its head is wrong."""
+
     def __init__(self, sequence: int) -> None:
         super().__init__(f"The chain breaks at entry {sequence}.")
         self.sequence = sequence
@@ -47,7 +49,7 @@ def sign_all_heads(*, keys: SigningKeys, now: datetime) -> int:
             logger.error("audit.chain_broken", tenant_id=tenant_id, sequence=broken.sequence)
         except SoftTimeLimitExceeded:
             raise
-        # A chain that cannot be read must not stop the others, either.
+        # A chain that cannot be read must not stop the other tenants, either.
         except Exception as error:  # noqa: BLE001
             logger.error("audit.not_signed", tenant_id=tenant_id, error=type(error).__name__)
     return num_signed
@@ -71,7 +73,7 @@ def sign_head(*, tenant_id: TenantId, keys: SigningKeys, now: datetime) -> bool:
     entries = read_range(tenant_id=tenant_id, first=last_signed.sequence + 1, last=head.sequence)
     require_unbroken_chain(entries, begins=last_signed, ends=head)
     with tenant_scope(tenant_id):
-        # Two concurrent runs sign the same head: the second insert changes nothing.
+        # If two concurrent runs sign the same head, the second insert changes nothing.
         SignedAuditHead.objects.bulk_create(
             [_sign_head(tenant_id, head, keys, now)], ignore_conflicts=True
         )
@@ -129,6 +131,7 @@ def _sign_head(
 def _are_in_same_hour(first: datetime, second: datetime) -> bool:
     """Return whether both times are in the same hour.
 
-    If the clock was set back to another hour, the head is signed again.
+    A time in an earlier hour is not in the same hour: after the clock was set back, heads are still
+    signed.
     """
     return first.timestamp() // 3_600 == second.timestamp() // 3_600

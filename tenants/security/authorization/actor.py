@@ -1,4 +1,4 @@
-"""The actor of an operation or query: the user, key or operator, the tenant and the IP address."""
+"""The actor of an operation or query: a user, a key, an operator or the platform itself."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -19,9 +19,9 @@ class ActorKind(StrEnum):
     """The kind of an actor, as audit entries name it."""
 
     USER = "user"
-    KEY = "key"
+    KEY = "key"  # an API key, with or without an owner, or a SCIM token
     OPERATOR = "operator"  # an operator of the platform, on the operators' own pages
-    PLATFORM = "platform"
+    PLATFORM = "platform"  # Caret itself, for example in a task or a command
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Actor:
     tenant_id: TenantId
     user_id: UserId | None  # None: the platform, an operator, or a key without an owner
     role: Role  # for a key: the upper bound of its permissions
-    address: str | None  # None: not a network request
+    address: str | None  # the client's IP address; None: not a network request
     request_id: str  # "" outside HTTP
     # The credential of the request: an API key, or a SCIM token ("scim:..."). None: neither.
     key: LookupId | None = None
@@ -96,7 +96,7 @@ class Actor:
 
     @property
     def authority(self) -> str:
-        """A text of everything that decides the permissions of a user or key in the tenant.
+        """The facts that decide the permissions of a user or key in the tenant, as one text.
 
         Equal texts mean equal permissions.
         """

@@ -1,4 +1,4 @@
-"""Plain reads of tenants, users and memberships, for the operations of all domains."""
+"""Reads of tenants, users and memberships without a permission check, for all domains."""
 
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -76,7 +76,7 @@ def find_tenant(*, slug: str) -> TenantId | None:
 
 
 def list_tenants() -> dict[str, TenantId]:
-    """Return all tenants, also closed ones, by slug; oldest first. For tasks and commands."""
+    """Return all tenants by slug, including closed ones, oldest first. For tasks and commands."""
     rows = Tenant.objects.order_by("created_at", "id").values_list("slug", "id")
     return {slug: TenantId(str(tenant_id)) for slug, tenant_id in rows}
 

@@ -1,6 +1,7 @@
-"""Erased users: users that rows still name, but whose data was erased in this tenant.
+"""Erased users: rows still contain their IDs, but their data was erased in this tenant.
 
-Their names and addresses are no longer shown, although their accounts may exist in other tenants.
+Their names and e-mail addresses are no longer shown, although their accounts may exist in other
+tenants.
 """
 
 from collections.abc import Iterable
@@ -11,9 +12,9 @@ from tenants.models import Membership, User
 
 
 def find_erased_users(tenant_id: TenantId, user_ids: Iterable[UUID | None]) -> frozenset[UUID]:
-    """Return which of the users were erased in this tenant, inside the tenant's scope.
+    """Return the IDs of those users that were erased in this tenant, inside the tenant's scope.
 
-    One query; none without user IDs.
+    One query; no query without user IDs.
     """
     known_ids = {user_id for user_id in user_ids if user_id is not None}
     if not known_ids:
@@ -25,5 +26,5 @@ def find_erased_users(tenant_id: TenantId, user_ids: Iterable[UUID | None]) -> f
 
 
 def get_visible_email(person: User | None, erased_ids: frozenset[UUID]) -> str | None:
-    """Return the user's e-mail address; None: no user, or an erased one."""
+    """Return the user's e-mail address; None: `person` is None, or was erased."""
     return None if person is None or person.id in erased_ids else person.email

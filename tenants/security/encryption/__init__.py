@@ -2,7 +2,7 @@
 
     root key      outside every database: a secret of the installation, or a KMS
       tenant key    random, one in force for each tenant, wrapped by the root key
-        data key      random, one for each scope (a user, a day), wrapped by the tenant key
+        data key      random, one for each scope (such as an export), wrapped by the tenant key
           sealed data   bound to its context: tenant, table, column, row and data key
 
 operations.py     seal_in_scope, shred_scope, shred_tenant

@@ -1,6 +1,7 @@
 """A root key that never leaves AWS KMS. KMS wraps or unwraps a key in 10 to 50 ms.
 
-boto3 reads region and credentials itself (AWS_REGION, an instance's role ...).
+boto3 itself finds the region and the credentials, for example in AWS_REGION and the instance's
+role.
 """
 
 from typing import Any, Final, Protocol
@@ -12,7 +13,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from caret.foundation.crypto.aead import DecryptionFailed
 from tenants.security.encryption.errors import RootKeyUnavailable
 
-_CONTEXT: Final = "caret"
+_CONTEXT: Final = "caret"  # name of the only entry of KMS's encryption context
 _CONFIG: Final = Config(connect_timeout=3, read_timeout=5, retries={"max_attempts": 2})
 # KMS returns these codes for a ciphertext of another key, a changed one, or another context.
 _BROKEN: Final = frozenset({"InvalidCiphertextException", "IncorrectKeyException"})
@@ -39,7 +40,7 @@ class KmsClient(Protocol):
 
 
 class KmsRootKey:
-    """A KMS key, identified by its ARN: an alias may name another key tomorrow."""
+    """A KMS key, identified by its ARN, because an alias may later refer to another key."""
 
     def __init__(self, client: KmsClient, arn: str) -> None:
         self._client = client

@@ -1,12 +1,12 @@
 """Tombstones of destroyed keys, stored outside the database (tenants.base.tombstones).
 
-A restored backup could bring back keys that were destroyed after it was made. The tombstones say
-which keys must be destroyed again.
+A restored backup could bring back encryption keys that were destroyed after the backup was made.
+The tombstones say which keys must be destroyed again.
 
-    <tenant>/<key>           one for each key
+    <tenant ID>/<key ID>     one for each key
 
-Only shredded keys get a tombstone. A tenant key that rotation replaced gets none: all data in a
-backup from before the rotation needs this key.
+Only shredded keys get a tombstone. A tenant key that rotation replaced gets none, because all data
+in a backup from before the rotation needs this key.
 """
 
 import uuid
@@ -49,16 +49,17 @@ def record_missing_destroyed_keys(*, now: datetime) -> int:
 def _list_shredded(tenant_id: TenantId, *, since: datetime) -> list[UUID]:
     recent = {"tenant_id": tenant_id, "destroyed_at__gte": since}
     ids = list(DataKey.objects.filter(**recent).values_list("id", flat=True))
+    # While the tenant still has a tenant key, only rotation has destroyed tenant keys.
     if not TenantKey.objects.filter(tenant_id=tenant_id, destroyed_at=None).exists():
         ids += TenantKey.objects.filter(**recent).values_list("id", flat=True)
     return ids
 
 
 def replay_destruction(*, now: datetime) -> int:
-    """Destroy restored keys again, and return how many came back.
+    """Destroy again the keys that a restore brought back, and return how many there were.
 
-    Run it after a restore, before any process starts. A second run finds none. Raises WrongStore,
-    and the exceptions of the storage.
+    Call this after a restore, before any process starts. A second call finds none. Raises
+    WrongStore, and the exceptions of the storage.
     """
     tombstones.require_store()
     return sum(_destroy_again(tenant_id, now) for tenant_id in list_tenants().values())
@@ -87,7 +88,7 @@ def _destroy_again(tenant_id: TenantId, now: datetime) -> int:
 
 
 def _is_id(name: str) -> bool:
-    """Return whether the name is a key's ID. The names of other tombstones are not."""
+    """Return whether the name of a tombstone is a key's ID. Erasures have other names."""
     try:
         return str(uuid.UUID(name)) == name
     except ValueError:

@@ -1,6 +1,6 @@
 """Formats of sealed data and wrapped keys. Pure except for random keys and nonces.
 
-    sealed = 1 byte version | 16 bytes data key's id | 12 nonce | ciphertext | 16 tag
+    sealed = version (1 byte) | data key's ID (16 bytes) | nonce (12) | ciphertext | tag (16)
 
 The seal is bound to version|tenant|table|column|row|data key. Sealed data does not open if it is
 moved to another tenant, table, column or row, or if its key ID is changed. A wrapped key is bound
@@ -31,10 +31,10 @@ class SealContext:
 
     table: str  # or another store's name
     column: str
-    row: str  # its id
+    row: str  # the row's ID
 
     def __post_init__(self) -> None:
-        # "|" joins the parts: two contexts must not have the same text.
+        # The parts are joined with "|". Two contexts must not have the same joined text.
         assert "|" not in f"{self.table}{self.column}{self.row}"
 
 
@@ -43,13 +43,14 @@ def generate_key() -> bytes:
 
 
 def compute_key_fingerprint(key: bytes) -> bytes:
-    """Return a fingerprint that identifies a key of 256 random bits and reveals nothing of it."""
+    """Return a fingerprint that identifies a key of 256 random bits without revealing it."""
     return hashlib.sha256(b"caret key fingerprint|" + key).digest()[:FINGERPRINT_BYTES]
 
 
 def seal_at(
     context: SealContext, data: bytes, *, tenant_id: TenantId, key_id: UUID, key: bytes
 ) -> bytes:
+    """Seal data with a data key, bound to its context."""
     bound_to = _build_associated_data(context, tenant_id, key_id)
     return bytes([_VERSION]) + key_id.bytes + seal(key, data, bound_to=bound_to)
 
@@ -94,7 +95,7 @@ def build_data_key_context(
 def create_canary(key: bytes, key_id: UUID) -> bytes:
     """Seal a known text with the key.
 
-    After the key's destruction, Caret tries to open the text again. If that fails, the key is lost.
+    After the key's destruction, Caret tries to open the canary. If this fails, the key is lost.
     """
     return seal(key, _CANARY, bound_to=key_id.bytes)
 

@@ -1,9 +1,9 @@
-"""Errors of opening sealed data. Their texts contain neither keys nor data.
+"""Errors of sealing and opening data. Their texts contain neither keys nor data.
 
 EncryptionFailed
-├─ KeyDestroyed         the key was destroyed: the data can never be opened again
+├─ KeyDestroyed         the key was destroyed, so data sealed with it can never be opened
 ├─ RootKeyMissing       CARET_ROOT_KEYS lacks the root key that wrapped the tenant key
-└─ RootKeyUnavailable   the KMS of the root key does not answer or refuses
+└─ RootKeyUnavailable   the KMS of the root key does not respond, or refuses the request
 
 Data that was changed or moved raises caret.foundation.crypto.aead.DecryptionFailed.
 """

@@ -1,7 +1,7 @@
 """The process's cache of unwrapped tenant keys. A KMS takes 10 to 50 ms to unwrap one.
 
-A cached key decrypts no content. It only unwraps a data key, whose row is read from the database
-each time. The row of a shredded key contains no wrapped key.
+Shredding takes effect despite this cache. A cached tenant key only unwraps a data key, whose row is
+read from the database each time. The row of a shredded data key contains no wrapped key.
 """
 
 import time
@@ -11,8 +11,8 @@ from threading import Lock
 from typing import Final
 from uuid import UUID
 
-HOLD_S: Final = 60.0
-MAX_HELD: Final = 10_000
+HOLD_S: Final = 60.0  # a key is removed from the cache after this time
+MAX_HELD: Final = 10_000  # keys; the oldest is removed first
 
 
 class KeyCache:
@@ -20,7 +20,8 @@ class KeyCache:
 
     def __init__(self, monotonic_s: Callable[[], float] = time.monotonic) -> None:
         self._monotonic_s = monotonic_s
-        self._keys: OrderedDict[UUID, tuple[bytes, float]] = OrderedDict()  # oldest first
+        # The unwrapped key and its time of expiry (monotonic seconds) by ID, oldest first.
+        self._keys: OrderedDict[UUID, tuple[bytes, float]] = OrderedDict()
         self._lock = Lock()
 
     def get(self, key_id: UUID) -> bytes | None:

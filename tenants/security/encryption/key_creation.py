@@ -1,6 +1,6 @@
-"""Creation of missing keys: a tenant's first tenant key, a scope's first data key.
+"""Creation of encryption keys: tenant keys, and a data key for a scope that has none.
 
-If two transactions create the same key, the second uses the key that the first has created.
+If two transactions create the same key at once, the second uses the key that the first has created.
 """
 
 import uuid
@@ -25,10 +25,11 @@ from tenants.security.encryption.startup_check import record_root_key_use
 
 
 def get_or_create_data_key(*, tenant_id: TenantId, scope: str, now: datetime) -> DataKey:
-    """Return the data key of a scope, inside the tenant's scope; create it if it is missing.
+    """Return the data key of the scope `scope`; create it if it is missing.
 
-    One query if the key exists. Raises RootKeyMissing, RootKeyUnavailable, DecryptionFailed for a
-    damaged tenant key, and KeyDestroyed if all keys of the tenant are shredded.
+    Must run inside the tenant's scope (tenant_scope). One query if the key exists. Raises
+    RootKeyMissing, RootKeyUnavailable, DecryptionFailed for a damaged tenant key, and KeyDestroyed
+    if all keys of the tenant are shredded.
     """
     in_force = DataKey.objects.filter(tenant_id=tenant_id, scope=scope, destroyed_at=None)
     if (data_key := in_force.order_by("id").first()) is not None:
@@ -61,8 +62,8 @@ def create_tenant_key(*, tenant_id: TenantId, root_key: RootKey, now: datetime) 
 def _lock_tenant_key(tenant_id: TenantId, now: datetime) -> TenantKey:
     """Lock and return the tenant key in force; create it for a tenant that never had a key.
 
-    The lock keeps rotation from retiring and destroying the key while it wraps a data key. Raises
-    KeyDestroyed, RootKeyUnavailable.
+    Until the commit, rotation cannot retire or destroy the key, so the caller can wrap a data key
+    with it. Raises KeyDestroyed, RootKeyUnavailable.
     """
     keys = TenantKey.objects.filter(tenant_id=tenant_id)
     in_force = keys.filter(retired_at=None).select_for_update(no_key=True)

@@ -1,4 +1,4 @@
-"""Unwrapping of keys. No other module unwraps."""
+"""Unwrapping of stored tenant keys and data keys. All other modules call these functions for it."""
 
 from uuid import UUID
 

@@ -34,10 +34,11 @@ def seal_in_scope(
 ) -> bytes:
     """Seal data for a tenant and a scope.
 
-    queries.open_sealed opens it with the same `context` until the scope or the tenant is shredded.
-    `scope` names what is erased together: `user:<id>/content`, `export:<id>`. Data that is
-    sealed while its scope is being shredded can never be opened. One query if the scope has a key
-    and the tenant key is cached.
+    queries.open_sealed opens the data with the same `context`, until the scope or the tenant is
+    shredded. Data that is erased together has the same scope, such as `user:<id>/content` or
+    `export:<id>`. Data that is sealed while its scope is being shredded may be sealed with the
+    destroyed key, and can then never be opened. One query if the scope has a data key and the
+    tenant key is cached.
 
     Raises KeyDestroyed, RootKeyMissing, RootKeyUnavailable, and DecryptionFailed for a damaged key.
     """
@@ -62,11 +63,11 @@ def shred_scope(*, tenant_id: TenantId, scope: str, now: datetime) -> list[Destr
 
 
 def shred_tenant(*, tenant_id: TenantId, now: datetime) -> list[DestroyedKey]:
-    """Destroy all keys of a tenant. Its data can never be opened, and no new data sealed."""
+    """Destroy all keys of a tenant. Its data can never be opened, and new data cannot be sealed."""
     with tenant_scope(tenant_id):
         tenant_keys = TenantKey.objects.filter(tenant_id=tenant_id, destroyed_at=None)
-        # Lock tenant keys first. A concurrent transaction has then either created its data key, or
-        # finds no tenant key to wrap it.
+        # Lock tenant keys first. A concurrent transaction has then either committed its new data
+        # key, which is shredded below, or finds no tenant key to wrap the data key.
         rows = list(tenant_keys.select_for_update().order_by("id"))
         shredded = _shred_keys(DataKey.objects.filter(tenant_id=tenant_id), now)
         for row in rows:

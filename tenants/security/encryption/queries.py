@@ -1,4 +1,4 @@
-"""Queries that open sealed data and prove destroyed keys, for other queries and operations.
+"""Queries that open sealed data, or prove that keys are destroyed, for other domains.
 
 They check no permission.
 """
@@ -25,20 +25,20 @@ from tenants.security.encryption.key_unwrapping import unwrap_stored_data_key
 
 @dataclass(frozen=True, slots=True)
 class KeyDestructionProof:
-    """The public data of a data key, and whether it can still open its canary."""
+    """A data key without its secret, and whether the key can still open its canary."""
 
     key_id: UUID
     scope: str
     fingerprint: str  # hex
     created_at: datetime
     destroyed_at: datetime | None  # None: not destroyed
-    opens: bool
+    opens: bool  # the key opens its canary; False: the key is lost
 
 
 def open_sealed(tenant_id: TenantId, *, context: SealContext, envelope: bytes) -> bytes:
-    """Open data that seal_in_scope has sealed. One query.
+    """Open data that seal_in_scope has sealed. One query if the tenant key is cached, else two.
 
-    The key's row is read each time, so a key that any process has shredded opens nothing here.
+    The data key's row is read each time, so a key that another process has shredded opens nothing.
 
     Raises KeyDestroyed, RootKeyMissing, RootKeyUnavailable, and DecryptionFailed for data that was
     changed, was moved or belongs to another tenant.
@@ -56,10 +56,11 @@ def open_sealed(tenant_id: TenantId, *, context: SealContext, envelope: bytes) -
 def find_destruction_proofs(
     *, tenant_id: TenantId, scope: str | None = None
 ) -> list[KeyDestructionProof]:
-    """Try to open each key's canary, and return the results, oldest key first.
+    """Try to open each data key's canary, and return the results, oldest key first.
 
-    Covers all past and present keys of the scope and of the scopes below it. None: all keys of the
-    tenant. The results are for a deletion certificate. Raises RootKeyMissing, RootKeyUnavailable.
+    Covers all past and present data keys of the scope and of the scopes below it; `scope` None: of
+    the tenant. The results are for a deletion certificate. Raises RootKeyMissing,
+    RootKeyUnavailable.
     """
     with tenant_scope(tenant_id):
         keys = DataKey.objects.filter(tenant_id=tenant_id).order_by("created_at", "id")

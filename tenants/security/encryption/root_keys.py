@@ -1,11 +1,11 @@
-"""Root keys: the port, the adapter for secrets (`aws_kms` has another), and the configured keys.
+"""Root keys: their protocol, the implementation for secrets, and the configured keys.
 
-CARET_ROOT_KEYS lists root keys. The first wraps, and all of them unwrap, so that tenant keys can
-move to a new root key without downtime:
+`aws_kms` has the other implementation. CARET_ROOT_KEYS lists root keys. The first wraps, and all of
+them unwrap, so that tenant keys can move to a new root key without downtime:
 
     root-secret          derived from CARET_ROOT_SECRET: the default
     file:PATH            a file of 64 hex digits
-    kms:KEY              an AWS KMS key by its id, ARN or alias (the extra `kms`)
+    kms:KEY              an AWS KMS key by its ID, ARN or alias (needs the extra `kms`)
 """
 
 from collections.abc import Iterable, Mapping
@@ -26,6 +26,8 @@ _PURPOSE: Final = "root-key/1"
 
 
 class RootKey(Protocol):
+    """A key that wraps tenant keys. `bound_to` is a context: unwrapping needs the same one."""
+
     @property
     def id(self) -> str:
         """The ID that is stored with each wrapped key. It reveals nothing about the key."""
@@ -38,7 +40,7 @@ class RootKey(Protocol):
 
 
 class SecretRootKey:
-    """A root key of 32 bytes in this process's memory."""
+    """A root key in this process's memory, derived from a secret."""
 
     def __init__(self, secret: bytes) -> None:
         self._key = derive_key(secret, _PURPOSE)
@@ -65,13 +67,16 @@ class RootKeys:
 
 
 def load_root_keys() -> RootKeys:
-    """Return the root keys of the settings. Raises BadSetting, RootKeyUnavailable."""
+    """Return the root keys that the settings name. Raises BadSetting, RootKeyUnavailable."""
     return open_root_keys(tuple(settings.ROOT_KEYS), settings.ROOT_SECRET)
 
 
 @cache
 def open_root_keys(names: tuple[str, ...], root_secret: bytes) -> RootKeys:
-    """Open root keys by their names in CARET_ROOT_KEYS. Raises BadSetting, RootKeyUnavailable."""
+    """Open root keys by their names in CARET_ROOT_KEYS; only the first call opens them.
+
+    Raises BadSetting, RootKeyUnavailable.
+    """
     if not names:
         raise BadSetting("CARET_ROOT_KEYS is empty; name a root key, such as root-secret.")
     return build_root_keys(_open_root_key(name, root_secret) for name in names)

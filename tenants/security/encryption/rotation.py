@@ -1,7 +1,7 @@
 """Rotation of root keys and tenant keys without downtime: keys are rewrapped, data stays sealed.
 
-Each step is a short transaction that can be repeated. After a crash the next run continues. A row
-that was changed or shredded meanwhile is left alone.
+Each step is a short transaction that can be repeated. After a crash, the next run continues. A key
+that was rewrapped or shredded meanwhile is not changed.
 
     root key      the operator puts a new root key first in CARET_ROOT_KEYS; all tenant keys are
                   then wrapped with it
@@ -47,25 +47,25 @@ class RotationResult:
 def rotate_tenant_keys(
     *, tenant_id: TenantId, now: datetime, older_than: datetime | None = None
 ) -> RotationResult:
-    """Replace the tenant key if it was created before `older_than`, and rewrap what old keys wrap.
+    """Replace the tenant key if it was created before `older_than`; None: do not replace it.
 
-    Finishes an interrupted rotation, too. Raises DecryptionFailed, RootKeyMissing,
-    RootKeyUnavailable.
+    Then rewraps the tenant keys of old root keys, and the data keys of old tenant keys, also those
+    of an interrupted rotation. Raises DecryptionFailed, RootKeyMissing, RootKeyUnavailable.
     """
-    is_replaced = older_than is not None and _replace_keys(tenant_id, now, older_than)
+    is_replaced = older_than is not None and _replace_tenant_key(tenant_id, now, older_than)
     num_tenant_keys = _rewrap_tenant_keys(tenant_id, now)
     num_data_keys = 0
     while num := _rewrap_data_key_batch(tenant_id):
         num_data_keys += num
-    _destroy_unused(tenant_id, now)
+    _destroy_unused_tenant_keys(tenant_id, now)
     return RotationResult(num_tenant_keys, int(is_replaced), num_data_keys)
 
 
 def retire_root_keys(*, now: datetime) -> list[str]:
     """Retire the root keys that wrap no tenant key any more, and return their IDs.
 
-    CARET_ROOT_KEYS need not name them any more. The current root key is never retired, because it
-    wraps the next tenant key. Raises BadSetting, RootKeyUnavailable.
+    The operator can remove retired keys from CARET_ROOT_KEYS. The current root key is never
+    retired, because it wraps the next tenant key. Raises BadSetting, RootKeyUnavailable.
     """
     retired = []
     in_use = RootKeyUse.objects.filter(retired_at=None).exclude(id=load_root_keys().current.id)
@@ -80,7 +80,8 @@ def retire_root_keys(*, now: datetime) -> list[str]:
     return retired
 
 
-def _replace_keys(tenant_id: TenantId, now: datetime, older_than: datetime) -> bool:
+def _replace_tenant_key(tenant_id: TenantId, now: datetime, older_than: datetime) -> bool:
+    """Put a new tenant key in force if the present one is old; return whether this was done."""
     with tenant_scope(tenant_id):
         in_force = TenantKey.objects.filter(
             tenant_id=tenant_id, retired_at=None, created_at__lt=older_than
@@ -135,7 +136,7 @@ def _rewrap_tenant_key(row: TenantKey, now: datetime) -> bool:
 
 
 def _rewrap_data_key_batch(tenant_id: TenantId) -> int:
-    """Rewrap up to BATCH data keys, and return how many; 0: none is left."""
+    """Rewrap up to BATCH data keys, and return how many; 0: none needs it."""
     with tenant_scope(tenant_id):
         keys = TenantKey.objects.filter(tenant_id=tenant_id, destroyed_at=None)
         retired = list(keys.exclude(retired_at=None).values_list("id", flat=True))
@@ -167,12 +168,12 @@ def _rewrap_data_key(row: DataKey, in_force: TenantKey) -> None:
     )
 
 
-def _destroy_unused(tenant_id: TenantId, now: datetime) -> None:
+def _destroy_unused_tenant_keys(tenant_id: TenantId, now: datetime) -> None:
     """Destroy retired tenant keys that wrap no data key any more."""
     with tenant_scope(tenant_id):
         keys = TenantKey.objects.filter(tenant_id=tenant_id, destroyed_at=None)
         for row in keys.exclude(retired_at=None).select_for_update().order_by("id"):
-            # Checked under the row's lock: transactions that wrapped with the key have finished.
+            # The row is locked, so all transactions that wrapped a data key with it have finished.
             if not DataKey.objects.filter(
                 tenant_id=tenant_id, tenant_key_id=row.id, destroyed_at=None
             ).exists():

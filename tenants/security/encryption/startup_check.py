@@ -1,6 +1,7 @@
-"""Startup check: a process does not start unless its root keys open the stored keys.
+"""Startup check: a process does not start unless its root keys can unwrap the stored tenant keys.
 
-Each root key that wraps a tenant key has a row with a canary. Only that root key opens it.
+Each root key that wraps a tenant key has a row with a canary: a known text that the root key has
+wrapped. Only the same root key can unwrap it.
 """
 
 import os
@@ -22,13 +23,14 @@ _BOUND_TO: Final = "1|keyring_root_key"
 
 
 class RootKeysUnusable(Exception):
-    """Root keys do not open the stored keys. The message says what to do, and contains no key."""
+    """Root keys cannot unwrap the stored tenant keys. The message says what to do."""
 
 
 def record_root_key_use(root_key: RootKey, *, now: datetime) -> None:
-    """Record that a root key wraps a tenant key, in the transaction that wraps it.
+    """Record that a root key wraps a tenant key, in the transaction that wraps the tenant key.
 
-    The row stays locked until the commit, so that rotation cannot retire the key meanwhile.
+    The row stays locked until the commit, so that rotation cannot retire the root key meanwhile. A
+    retired root key is in use again.
     """
     if not RootKeyUse.objects.filter(id=root_key.id).exists():
         canary = root_key.wrap(_CANARY, bound_to=_BOUND_TO)
@@ -40,40 +42,42 @@ def record_root_key_use(root_key: RootKey, *, now: datetime) -> None:
 
 
 def require_root_keys() -> None:
-    """Check that the root keys open the stored keys. One query. Raises RootKeysUnusable.
+    """Check that the root keys can unwrap the stored tenant keys. Raises RootKeysUnusable.
 
-    Makes a call to KMS to wrap with the current root key, and one to unwrap with each one in use.
+    One query. Wraps a random key with the current root key, and unwraps a canary with each root key
+    in use. If a root key is in a KMS, each of these is a call to the KMS.
     """
     if problems := find_problems():
         raise RootKeysUnusable(" ".join(problems))
 
 
 def find_problems() -> list[str]:
-    """Return the reasons why tenant keys could not be opened, as sentences."""
+    """Return the reasons why tenant keys cannot be wrapped or unwrapped, as sentences."""
     try:
         keys = load_root_keys()
         _try_to_wrap(keys.current)
     except (EncryptionFailed, BadSetting) as error:
         return [f"The root key cannot be used: {error}"]
     in_use = RootKeyUse.objects.filter(retired_at=None).order_by("created_at", "id")
-    return [fault for row in in_use if (fault := _find_fault(keys, row)) is not None]
+    return [problem for row in in_use if (problem := _find_problem(keys, row)) is not None]
 
 
 @checks.register(checks.Tags.database)
 def check_root_keys(
     *, databases: Sequence[str] | None = None, **_: Any
 ) -> list[checks.CheckMessage]:
-    """Make `manage.py check --database default` fail without the root keys."""
+    """Make `manage.py check --database default` fail if the root keys cannot be used."""
     if not set(databases or ()) - {OWNER_ALIAS}:
         return []
-    return [checks.Error(fault, id="caret.E002") for fault in find_problems()]
+    return [checks.Error(problem, id="caret.E002") for problem in find_problems()]
 
 
 def _try_to_wrap(root_key: RootKey) -> None:
     root_key.wrap(os.urandom(32), bound_to=_BOUND_TO)
 
 
-def _find_fault(keys: RootKeys, row: RootKeyUse) -> str | None:
+def _find_problem(keys: RootKeys, row: RootKeyUse) -> str | None:
+    """Return why the row's root key cannot be used; None: the key unwraps its canary."""
     try:
         plaintext = keys.get(row.id).unwrap(bytes(row.canary), bound_to=_BOUND_TO)
     except DecryptionFailed:

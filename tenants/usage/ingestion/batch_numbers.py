@@ -1,6 +1,6 @@
 """Numbers of the batches in which a tenant's usage records arrive.
 
-Work that must process each record once remembers the latest batch that it has processed, and
+Billing must rate each record once. It stores the number of the latest batch that it has rated, and
 continues with the next one. It therefore misses no record, even if records arrive late or in
 another order.
 """
@@ -14,8 +14,8 @@ from tenants.models import UsageBatchCounter
 def allocate_batch(tenant_id: TenantId) -> int:
     """Allocate the next batch number, inside the tenant's scope, before inserting the rows.
 
-    Locks the counter until the commit, so that a batch with a higher number is never visible before
-    this one. Two queries, four the first time.
+    Locks the tenant's counter until the commit, so that a batch with a higher number is never
+    visible before this one. Two queries; four for the tenant's first batch.
     """
     counter = UsageBatchCounter.objects.filter(tenant_id=tenant_id)
     if not counter.update(last_batch=F("last_batch") + 1):
@@ -28,9 +28,9 @@ def allocate_batch(tenant_id: TenantId) -> int:
 
 
 def read_latest_batch(tenant_id: TenantId) -> int:
-    """Return the latest batch, inside the tenant's scope; all batches up to it are visible.
+    """Return the number of the latest batch, inside the tenant's scope; 0: no batch exists.
 
-    0: no batch exists.
+    All batches up to this number are visible.
     """
     batches = UsageBatchCounter.objects.filter(tenant_id=tenant_id).values_list(
         "last_batch", flat=True

@@ -1,8 +1,8 @@
-"""Bulk insert into tables that grow by thousands of rows a second, with an array per column.
+"""Bulk insert into tables that grow by thousands of rows a second, with an array for each column.
 
-COPY would be faster, but row security does not allow it, and it cannot skip existing rows. A
-statement with an array for each column is parsed and planned once for any batch size. Django's
-bulk_create has a parameter for each value, and Postgres accepts only 65,535 parameters.
+COPY would be faster, but row security does not allow it, and it cannot skip existing rows. With
+arrays, the statement is the same for any number of rows. Django's bulk_create has a parameter for
+each value, and a statement of Postgres can have only 65,535 parameters.
 """
 
 from collections.abc import Sequence
@@ -13,9 +13,9 @@ from django.db.models import Model
 
 
 def insert_new_rows(model: type[Model], rows: Sequence[Model]) -> None:
-    """Insert rows and skip those that exist. One statement.
+    """Insert rows of the model, and skip those that exist. One statement.
 
-    Raises DataError or IntegrityError; no row is inserted then.
+    Raises DataError or IntegrityError; then no row is inserted.
     """
     if not rows:
         return
@@ -30,8 +30,8 @@ def _build_statement(model: type[Model]) -> tuple[str, tuple[str, ...]]:
     fields = [field for field in model._meta.local_concrete_fields if field.column is not None]
     quote = connection.ops.quote_name
     columns = ", ".join(quote(str(field.column)) for field in fields)
-    # rel_db_type returns the type of the target for a foreign key, and a plain integer type for an
-    # identity column.
+    # For a foreign key, rel_db_type returns the type of the column that it refers to. For an
+    # identity column, it returns a plain integer type.
     arrays = ", ".join(f"%s::{field.rel_db_type(connection)}[]" for field in fields)
     table = quote(model._meta.db_table)
     statement = (

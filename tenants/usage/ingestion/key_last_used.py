@@ -13,11 +13,15 @@ LAST_USED_PRECISION: Final = timedelta(minutes=1)  # a busy key's row is updated
 
 
 def record_key_use(uses: Iterable[tuple[uuid.UUID, datetime]]) -> None:
-    """Record when keys were last used, to the minute, inside the tenant's scope."""
+    """Record when API keys were last used, to the minute, inside the tenant's scope.
+
+    `uses` are pairs of a key's ID and the time of a request. One query, and one update for each key
+    whose stored time is too old.
+    """
     latest: dict[uuid.UUID, datetime] = {}
     for key_id, used_at in uses:
         latest[key_id] = max(used_at, latest.get(key_id, used_at))
-    # Most stored times are recent enough: this query saves an update for each of these keys.
+    # Most stored times are recent enough. This query saves an update for each of these keys.
     stored_times = dict(ApiKey.objects.filter(id__in=latest).values_list("id", "last_used_at"))
     # Sorted by key, so that two workers cannot deadlock.
     for key_id, used_at in sorted(latest.items()):

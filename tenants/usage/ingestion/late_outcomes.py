@@ -1,11 +1,11 @@
-"""Late outcomes: outcomes reported to a gateway that does not know their completion.
+"""Late outcomes: outcomes reported to a gateway or connection that did not serve the completion.
 
 Rules:
 1. The completion must belong to the same user, or, for a service key, to the same key. Outcomes of
    others' completions, or of completions whose record has not arrived, are ignored.
 2. Characters and lines are limited to those of the suggestion.
-3. An outcome counts once, however it arrived: a client that lost its connection reports again those
-   that may not have arrived. Of partial acceptances, the first MAX_PARTS count.
+3. An outcome that was reported several times counts once. A client that lost its connection repeats
+   the reports that may not have arrived. Of partial acceptances, the first MAX_PARTS count.
 """
 
 from collections.abc import Sequence
@@ -20,8 +20,9 @@ from tenants.models import Outcome, UsageRecord
 from tenants.usage.ingestion.bulk_insert import insert_new_rows
 from tenants.usage.ingestion.row_mapping import LateOutcome
 
-# `requested_at` is read from the request ID, which a gateway creates as it reads the clock for
-# `occurred_at`. A wider range would be slow: a big tenant has 100,000 rows in a minute.
+# `requested_at` is the time in the request ID. The gateway creates this ID when it receives the
+# request, so `occurred_at` is almost the same time. A wider range would be slow: a big tenant has
+# 100,000 rows in a minute.
 _MAX_DEVIATION: Final = timedelta(seconds=2)
 
 
@@ -31,7 +32,7 @@ def insert_late_outcomes(
     """Insert the outcomes that count, and return their rows.
 
     Must run in the tenant's scope, after the completions of the same batch were inserted. Makes one
-    query, and up to three more for each outcome.
+    query, and up to three for each outcome; none without outcomes.
     """
     if not late_outcomes:
         return []
@@ -76,19 +77,20 @@ def _find_completion(late_outcome: LateOutcome) -> UsageRecord | None:
 def _is_repeated(outcome: Outcome) -> bool:
     """Return whether the outcome was reported before, or exceeds MAX_PARTS partial acceptances.
 
-    Partial acceptances are distinguished by the millisecond. Other events occur once.
+    Partial acceptances of a suggestion are distinguished by `after_ms`. Any other event counts
+    once; a persisted outcome counts once for each `span_s`.
     """
     reported_outcomes = Outcome.objects.filter(
         request_id=outcome.request_id, event=outcome.event, span_s=outcome.span_s
     )
     if outcome.event != OutcomeEvent.PARTIALLY_ACCEPTED:
         return reported_outcomes.exists()
-    moments = list(reported_outcomes.values_list("after_ms", flat=True))
-    return len(moments) >= MAX_PARTS or outcome.after_ms in moments
+    reported_after_ms = list(reported_outcomes.values_list("after_ms", flat=True))
+    return len(reported_after_ms) >= MAX_PARTS or outcome.after_ms in reported_after_ms
 
 
 def _limit_count(suggested_count: int | None, reported_count: int | None) -> int:
-    """Return the smaller number.
+    """Return the number of reported characters or lines, at most the number of suggested ones.
 
     `suggested_count` is None in old records and then counts as 0. `reported_count` None means the
     whole suggestion.

@@ -2,9 +2,9 @@
 
     read > decode > insert, tenant by tenant > COMMIT > acknowledge
 
-After a crash before the acknowledgement, another worker gets the entry and finds its records
-already inserted: the key of a row is the record's time and ID. A record that cannot become a row is
-moved to the stream of rejected records, with the reason.
+After a crash before the acknowledgement, another worker gets the same entries and skips the rows
+that already exist: a row's primary key contains the record's time and ID. A record that cannot
+become a row is moved to the stream of rejected records, with the reason.
 """
 
 from collections import Counter, defaultdict
@@ -32,7 +32,8 @@ from tenants.usage.ingestion.row_mapping import (
 )
 from tenants.usage.rollups.dirty_hours import list_dirty_hours, mark_hours_dirty
 
-# A run ends after this many batches, so that the task ends. The next one starts within a second.
+# A run ends after this many reads of the stream, so that the task ends. The next run is scheduled
+# within a second.
 MAX_BATCHES: Final = 50
 
 logger = structlog.get_logger(__name__)
@@ -40,15 +41,18 @@ logger = structlog.get_logger(__name__)
 
 @dataclass(slots=True)
 class UsageIngestion:
+    """The result of one run."""
+
     # Records inserted now or by an earlier attempt, and late outcomes that were ignored.
     records: int = 0
-    rejected: int = 0
+    rejected: int = 0  # records that cannot be stored
 
 
 @dataclass(slots=True)
 class _UsageBatch:
     """The decoded records of all entries that one read of the stream returned."""
 
+    # The rows by tenant, each with the encoded record.
     rows: dict[TenantId, list[tuple[Row | LateOutcome, bytes]]] = field(
         default_factory=lambda: defaultdict(list)
     )
@@ -56,7 +60,7 @@ class _UsageBatch:
 
 
 def ingest_all_entries(stream: UsageStream, *, max_batches: int = MAX_BATCHES) -> UsageIngestion:
-    """Ingest until the stream is empty, or for `max_batches`. Concurrent runs are harmless.
+    """Ingest until the stream is empty, or for `max_batches` reads. Concurrent runs are harmless.
 
     Raises redis.RedisError or django.db.OperationalError; then nothing is lost.
     """
@@ -79,8 +83,9 @@ def _ingest_entries(
     _reject_unknown_tenants(batch)
     for tenant_id, rows in batch.rows.items():
         ingestion.records += _insert_batch(tenant_id, rows, batch.rejected)
-    # Everything is committed here. After a crash now, the batch is repeated. That only stores
-    # rejected records twice.
+    # All rows are committed here. After a crash now, another worker reads the entries again and
+    # skips the existing rows. If two workers process the same entries at once, rejected records are
+    # stored twice.
     stream.acknowledge(entries, batch.rejected)
     ingestion.rejected += len(batch.rejected)
     for reason, count in Counter(record.reason for record in batch.rejected).items():
@@ -120,11 +125,12 @@ def _insert_batch(
     rows: list[tuple[Row | LateOutcome, bytes]],
     rejections: list[RejectedRecord],
 ) -> int:
+    """Insert the tenant's rows, and return how many. Adds rejected records to `rejections`."""
     try:
         with tenant_scope(tenant_id):
             if _is_shredded(tenant_id):
-                # Do not store the content of these records: it contains user IDs, and nothing would
-                # purge it.
+                # The rejected records are stored without their data, because the data contains user
+                # IDs, and nothing would purge it.
                 rejections += [RejectedRecord("tenant_id: shredded", b"")] * len(rows)
                 return 0
             _insert_rows(tenant_id, [row for row, _ in rows])
@@ -134,9 +140,9 @@ def _insert_batch(
 
 
 def _is_shredded(tenant_id: TenantId) -> bool:
-    """Return whether the tenant was or is being shredded.
+    """Return whether the tenant's data was erased or is being erased.
 
-    A gateway that was offline may deliver records of a shredded tenant when it is back.
+    A gateway that was disconnected may later deliver records of such a tenant.
     """
     return Erasure.objects.filter(tenant_id=tenant_id, user_id=None).exists()
 

@@ -18,11 +18,12 @@ from caret.foundation.ids import TenantId
 REJECTED_STREAM: Final = "caret:usage:rejected"
 MAX_REJECTED: Final = 1_000  # entries; the oldest are dropped first
 _MAX_REJECTED_BYTES: Final = 64 * 1024  # of one entry
-# Of one read. Most entries contain one record; then a read has half a megabyte and takes about
-# 100 ms.
+# The most entries in one read. If each entry contains one record, as most do, this many entries
+# have half a megabyte and take about 100 ms.
 BATCH_ENTRIES: Final = 512
-# Longer than any batch takes: an entry that is pending for this long belongs to a dead consumer. If
-# that consumer is only slow, both insert the entry, and the second insert skips the existing rows.
+# Longer than a batch takes. An entry that is pending for this long probably belongs to a dead
+# consumer. If the consumer is only slow, both consumers insert the entry's records, and the second
+# insert skips the existing rows.
 CLAIM_AFTER_MS: Final = 30_000
 
 
@@ -34,8 +35,8 @@ class StreamEntry:
 
 @dataclass(frozen=True, slots=True)
 class RejectedRecord:
-    reason: str  # names a field, without its content
-    data: bytes
+    reason: str  # names the field that is wrong, if known, but never its content
+    data: bytes  # the encoded record or entry; empty if missing, or if it must not be stored
 
 
 class UsageStream:
@@ -73,7 +74,10 @@ class UsageStream:
         return [entry for _, rows in response for entry in _to_entries(rows)]
 
     def find_arrived_until(self, *, now: datetime) -> datetime:
-        """Return the time up to which all records that had reached Redis are in the tables."""
+        """Return a time: all records that had reached Redis by then are in the tables.
+
+        This is the arrival time of the oldest entry in the stream, or `now` without entries.
+        """
         response: Any = self._connection.xrange(USAGE_STREAM, count=1)
         if not response:
             return now
@@ -83,10 +87,7 @@ class UsageStream:
     def acknowledge(
         self, entries: Sequence[StreamEntry], rejections: Sequence[RejectedRecord]
     ) -> None:
-        """Store rejected records, then acknowledge and delete the entries.
-
-        One Redis transaction.
-        """
+        """Store rejected records, then acknowledge and delete the entries, in one transaction."""
         ids = [entry.entry_id for entry in entries]
         pipeline = self._connection.pipeline(transaction=True)
         for record in rejections:
@@ -102,17 +103,17 @@ class UsageStream:
 def delete_rejected_records(connection: redis.Redis, tenant_id: TenantId) -> None:
     """Rewrite the stream of rejected records without those of a tenant.
 
-    XDEL would only mark an entry: its bytes stay in memory and in the file until all entries of its
-    node are gone. Raises redis.RedisError.
+    XDEL would only mark an entry as deleted. Redis keeps the entry's bytes, in memory and on disk,
+    until all entries of the same stream node are deleted. Raises redis.RedisError.
     """
     tenant_bytes = tenant_id.encode()
 
     def rewrite(pipeline: Any) -> None:  # repeated if an entry is added meanwhile
         rejected_entries = pipeline.xrange(REJECTED_STREAM)
         remaining = [
-            (at, fields)
-            for at, fields in rejected_entries
-            if not any(tenant_bytes in v for v in fields.values())
+            (entry_id, fields)
+            for entry_id, fields in rejected_entries
+            if not any(tenant_bytes in value for value in fields.values())
         ]
         pipeline.multi()
         if len(remaining) == len(rejected_entries):

@@ -1,4 +1,4 @@
-"""Mapping of usage records to rows. Rejects what the tables cannot store. Pure."""
+"""Mapping of usage records to rows. Rejects records that the tables cannot store. Pure."""
 
 import math
 import uuid
@@ -22,6 +22,7 @@ from tenants.models import Outcome, TypingReport, UsageRecord
 
 _MAX_TEXT_CHARS: Final = 200
 _MAX_INTEGER: Final = 2**31 - 1  # the maximum of a Postgres integer
+# Fields of a completion record that are copied to the column of the same name.
 _PLAIN_FIELDS: Final = (
     *("protocol", "mode", "language", "tier", "pool", "replica", "finish_reason", "error_code"),
     *("prompt_tokens", "cached_tokens", "generated_tokens"),
@@ -57,7 +58,7 @@ class LateOutcome:
 
 
 class UnstorableRecord(Exception):
-    """The record cannot become a row. The text names the field, never its content."""
+    """The record cannot become a row. The text says what is wrong, without the record's content."""
 
 
 def decode_entry(data: bytes) -> list[bytes]:
@@ -82,6 +83,7 @@ def decode_row(data: bytes) -> Row | LateOutcome:
 
 
 def _check_values(record: Record) -> None:
+    """Check that the columns can store the record's values. Raises UnstorableRecord."""
     for name in record.__struct_fields__:
         value = getattr(record, name)
         if isinstance(value, str) and (len(value) > _MAX_TEXT_CHARS or "\0" in value):
@@ -96,6 +98,7 @@ def _check_values(record: Record) -> None:
 
 
 def _check_persistence(record: OutcomeRecord | LateOutcomeRecord) -> None:
+    """Check the fields of persisted outcomes. Raises UnstorableRecord."""
     if record.event is OutcomeEvent.PERSISTED:
         is_valid = record.span_s in SPANS_S and record.edited_ratio is not None
     else:
@@ -154,6 +157,7 @@ def _to_late_outcome(record: LateOutcomeRecord) -> LateOutcome:
     return LateOutcome(
         outcome=_to_outcome_row(record, chars=0, lines=0),
         key_id=uuid.UUID(record.key_id),
+        # The first 48 bits of a version 7 UUID are its time in Unix milliseconds.
         requested_at=from_unix_ms(uuid.UUID(record.request_id).int >> 80),
         chars=record.chars,
         lines=record.lines,

@@ -1,7 +1,7 @@
-"""Breakdown of a period's usage by several dimensions from one read of the rollups, for pages.
+"""Breakdown of a period's usage by several dimensions, from one read of the rollups.
 
-The dimensions are time, language, editor, model and variant. `queries.read_report` has the
-same numbers for one dimension.
+The dimensions are time, language, editor, model and variant. For one dimension,
+`queries.read_report` returns the same numbers.
 """
 
 from collections import defaultdict
@@ -42,7 +42,7 @@ class GroupCounters:
 @dataclass(frozen=True, slots=True)
 class Breakdown:
     total: GroupCounters
-    groups: Mapping[GroupBy, Mapping[str, GroupCounters]]  # by dimension and key
+    groups: Mapping[GroupBy, Mapping[str, GroupCounters]]  # by dimension and ReportRow.key
 
 
 def compute_breakdown(
@@ -86,7 +86,7 @@ def build_rows(
 def find_suppressed_keys(
     groups: Mapping[str, GroupCounters], min_users: int
 ) -> dict[str, Suppression]:
-    """Return the groups that must be suppressed, and why. `groups` must cover the whole usage."""
+    """Return the groups that must be suppressed, and why. `groups` must be of unfiltered usage."""
     users_of = {key: groups[key].users for key in sorted(groups)}
     return find_suppressed_groups(users_of, min_users=min_users)
 
@@ -98,12 +98,15 @@ def build_row(key: str, group: GroupCounters, suppression: Suppression | None) -
 
 
 def _build_statement(rollups_sql: str, dimensions: Sequence[GroupBy], names: Sequence[str]) -> str:
-    """Return the statement. It contains names of columns, and no values: these are parameters.
+    """Return the statement. It contains names of columns, but no values: these are parameters.
 
-    It first groups by all dimensions together, and then groups the result by each dimension. The
-    first step reduces, for example, 12,000 rollups to 900 rows, so that each further grouping costs
-    little. The user IDs of a group are joined in one text, with duplicates: removing the
-    duplicates, or parsing the IDs one by one, would take longer.
+    It first groups by all dimensions together, and then groups the result by each dimension, and
+    once as a whole for the total. The first step reduces, for example, 12,000 rollups to 900 rows,
+    so that each further grouping costs little. The user IDs of a group are joined in one text, with
+    duplicates: removing the duplicates, or parsing the IDs one by one, would take longer.
+
+    Columns of the result: the index of the dimension (NULL: the total), the key, the user IDs, and
+    a sum for each of `names`.
     """
     columns = [_COLUMN[dimension] for dimension in dimensions]
     all_columns = ", ".join(columns) or "()"

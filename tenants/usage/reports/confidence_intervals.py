@@ -1,7 +1,7 @@
 """Confidence intervals at 95 percent. Pure.
 
-They assume independent observations. Suggestions to the same user are not quite independent, so the
-true intervals are slightly wider.
+They assume independent observations. Suggestions to the same user are not quite independent, so
+correct intervals would be slightly wider.
 """
 
 from dataclasses import dataclass
@@ -14,12 +14,12 @@ _Z: Final = 1.959964  # quantile of the normal distribution at 97.5 percent
 @dataclass(frozen=True, slots=True)
 class IntervalEstimate:
     value: float
-    low: float
-    high: float
+    low: float  # lower end of the interval
+    high: float  # upper end of the interval
 
     @property
     def excludes_zero(self) -> bool:
-        """Return True if zero is outside the interval, so that the difference is significant."""
+        """Return whether zero is outside the interval. Then a difference is significant."""
         return self.low > 0 or self.high < 0
 
 

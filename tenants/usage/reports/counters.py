@@ -1,6 +1,7 @@
-"""Counters of a group of completions and of typing. They add up over hours, days and groups.
+"""Counters of a group of completions, and of the characters typed by hand.
 
-Active users do not add up: reports count them from the sets of users of each day.
+Counters of several hours, days or groups can be added up. Numbers of active users cannot, because
+a user may be active on several days. Reports count them from the sets of users.
 """
 
 from collections.abc import Iterable
@@ -50,7 +51,7 @@ class UsageCounters:
     accepted_lines: int = 0
     accepted_tokens: int = 0  # generated tokens x share of accepted characters
     # checked_N: accepted suggestions that were checked N seconds after their acceptance.
-    # retained_N: suggestions of these of which at least 67% of the text was left.
+    # retained_N: those of checked_N that still had at least 67% of their text.
     checked_15: int = 0
     retained_15: int = 0
     checked_30: int = 0
@@ -66,8 +67,8 @@ class UsageCounters:
     typed_chars: int = 0  # by hand
 
 
-COUNTER_NAMES: Final = ROLLUP_COLUMNS
-_FIRST_REPORTED: Final = COUNTER_NAMES.index("shown")
+COUNTER_NAMES: Final = ROLLUP_COLUMNS  # the fields of UsageCounters, in order
+_FIRST_REPORTED: Final = COUNTER_NAMES.index("shown")  # clients report this and all later ones
 SOURCES: Final = {
     name: CounterOrigin.SERVER if index < _FIRST_REPORTED else CounterOrigin.CLIENT
     for index, name in enumerate(COUNTER_NAMES)

@@ -1,8 +1,9 @@
 """Comparison of the variants of experiments.
 
-A user stays in one variant, so each variant is a group of users, and a small group is suppressed.
-Users without a variant form another group. First-token latencies come from the usage records of the
-last days of the period (`latency.MAX_EXACT`).
+The key of a variant is `<experiment>/<variant>`. A user stays in one variant, so each variant is a
+group of users, and a small group is suppressed. Users without a variant form another group.
+First-token latencies come from usage records, of a long period only from its last days
+(`latency.MAX_EXACT`).
 """
 
 from collections import defaultdict
@@ -25,7 +26,7 @@ from tenants.usage.reports.confidence_intervals import (
     mean_interval,
     proportion_interval,
 )
-from tenants.usage.reports.filters import apply_filter
+from tenants.usage.reports.filters import build_filter_condition
 from tenants.usage.reports.latency import get_measured_since
 from tenants.usage.reports.queries import (
     GroupBy,
@@ -41,7 +42,8 @@ from tenants.usage.reports.suppression.suppressed_figures import find_suppressed
 from tenants.usage.rollups.operations import find_complete_until
 
 CONTROL: Final = "control"
-# With fewer suggestions, the confidence interval is too wide (about 10 percentage points).
+# With fewer suggestions, the confidence interval is too wide. With this many, the interval of the
+# acceptance rate is up to 10 percentage points wide.
 MIN_SHOWN: Final = 400
 _NO_VARIANT: Final = ""
 _COUNTERS: Final = (
@@ -71,7 +73,7 @@ class VariantView:
     name: str  # within its experiment
     is_control: bool
     row: ReportRow  # its users and counters; may be suppressed
-    measured: VariantMetrics
+    measured: VariantMetrics  # all None if the variant is suppressed
     difference_to_control: VariantMetrics  # of the control: all None
 
     @property
@@ -89,7 +91,7 @@ class ExperimentView:
 @dataclass(frozen=True, slots=True)
 class ExperimentsReport:
     experiments: list[ExperimentView]
-    first_tokens_since: datetime
+    first_tokens_since: datetime  # first-token latencies are measured from this time on
     complete_until: datetime | None  # None: nothing was counted yet
     min_users: int  # variants with fewer users are suppressed
 
@@ -131,10 +133,13 @@ def read_experiments(*, actor: Actor, query: ReportQuery) -> ExperimentsReport:
 def _read_mean_latencies(
     actor: Actor, query: ReportQuery, since: datetime, *, is_own: bool, min_users: int
 ) -> dict[str, IntervalEstimate | None]:
-    """Return mean latencies by variant, without variants of 1 to `min_users` - 1 users."""
+    """Return mean first-token latencies by a variant's key.
+
+    Variants of 1 to `min_users` - 1 users are left out.
+    """
     records = UsageRecord.objects.filter(
         _FINISHED,
-        apply_filter(actor, query.filter, is_raw=True),
+        build_filter_condition(actor, query.filter, is_raw=True),
         tenant_id=actor.tenant_id,
         occurred_at__gte=since,
         occurred_at__lt=query.ends_at,

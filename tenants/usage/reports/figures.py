@@ -24,7 +24,7 @@ from tenants.usage.rollups.operations import find_complete_until
 
 @dataclass(frozen=True, slots=True)
 class UsageFigures:
-    is_own: bool
+    is_own: bool  # of the actor only; False: of the whole tenant
     total: ReportRow
     group_rows: Mapping[GroupBy, list[ReportRow]]  # by dimension
     complete_until: datetime | None  # None: nothing was counted yet
@@ -41,9 +41,9 @@ def read_figures(
     dimensions: Sequence[GroupBy],
     names: Sequence[str],
 ) -> UsageFigures:
-    """Return the figures. `names` are the requested counters. Up to eight queries.
+    """Return the figures of the period by the given dimensions. Up to eight queries.
 
-    Raises Forbidden, InvalidValue.
+    `names` are the requested counters; the others are 0. Raises Forbidden, InvalidValue.
     """
     is_own = is_limited_to_own(actor, kind)
     check_report_period(query)

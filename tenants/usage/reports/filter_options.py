@@ -11,7 +11,7 @@ from tenants.security.authorization.actor import Actor
 from tenants.usage.reports.filters import COLUMNS
 from tenants.usage.reports.queries import ReportKind, ReportQuery, is_limited_to_own, select_rollups
 
-FilterOptions = dict[str, list[str]]  # by column
+FilterOptions = dict[str, list[str]]  # the values that occur, sorted, by column
 
 
 def read_filter_options(
@@ -27,7 +27,10 @@ def read_filter_options(
 
 
 def read_options(actor: Actor, query: ReportQuery, *, is_own: bool) -> FilterOptions:
-    """Return the options of the period's usage without its filter, inside the tenant's scope."""
+    """Return the values that occur in the period, whatever the query's filter.
+
+    Must run inside the tenant's scope. One query.
+    """
     rows = list(
         select_rollups(actor, query.without_filter, is_own=is_own).values_list(*COLUMNS).distinct()
     )

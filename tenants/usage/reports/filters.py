@@ -15,7 +15,7 @@ COLUMNS: Final = ("language", "editor", "model", "variant")
 
 @dataclass(frozen=True, slots=True)
 class ReportFilter:
-    """None: not filtered; "": unknown values."""
+    """A filter of usage. None: the field is not filtered; "": only usage with an unknown value."""
 
     language: str | None = None
     editor: str | None = None
@@ -31,10 +31,10 @@ class ReportFilter:
 NO_FILTER: Final = ReportFilter()
 
 
-def apply_filter(actor: Actor, report_filter: ReportFilter, *, is_raw: bool = False) -> Q:
-    """Return the filter as a condition.
+def build_filter_condition(actor: Actor, report_filter: ReportFilter, *, is_raw: bool = False) -> Q:
+    """Return the filter as a condition for rollups; if `is_raw`, for usage records.
 
-    `is_raw`: for usage records, in which unknown values are null or empty.
+    Unknown values are empty in rollups, but null or empty in usage records.
     """
     condition = Q()
     for column in COLUMNS:
@@ -55,7 +55,10 @@ def _find_member_ids(actor: Actor, team_id: UUID) -> QuerySet[Any, Any]:
 
 
 def filter_visible_records(actor: Actor, records: QuerySet[Any]) -> QuerySet[Any]:
-    """Return all records of the tenant, or the actor's own. Raises Forbidden."""
+    """Return those of the records that the actor may see: the tenant's, or only the actor's own.
+
+    Raises Forbidden.
+    """
     records = records.filter(tenant_id=actor.tenant_id)
     if actor.has_permission(Permission.READ_USAGE):
         return records

@@ -42,8 +42,8 @@ _FINISHED: Final = Q(
 @dataclass(frozen=True, slots=True)
 class LatencyRow:
     mode: Mode
-    completed: int
-    p50_ms: float | None  # None: nothing was completed
+    completed: int  # requests with a measured time to the first token
+    p50_ms: float | None  # of the times to the first token; None: nothing was completed
     p99_ms: float | None
     in_flight_at_replica: int  # sum of the requests already at the replica, over all `sent`
     sent: int  # requests sent to an engine
@@ -53,6 +53,7 @@ class LatencyRow:
 
     @property
     def target_ms(self) -> float:
+        """The mode's target for the time to the first token, at the 99th percentile."""
         return FIRST_TOKEN_TARGETS_MS[self.mode]
 
     @property
@@ -64,13 +65,16 @@ class LatencyRow:
 class LatencyReport:
     # The beginning of the measured period, which may be shorter than the requested one.
     since: datetime
-    now: Mapping[Mode, LatencyRow]
+    now: Mapping[Mode, LatencyRow]  # of the measured period
     before: Mapping[Mode, LatencyRow]  # of the preceding period of the same length
-    is_exact: bool
+    is_exact: bool  # False: from rollups
 
     @property
     def load(self) -> float | None:
-        """The mean number of requests of the same gateway at a replica when another one arrives."""
+        """The mean number of requests that a gateway already had at a replica when it sent another.
+
+        None: no request was sent.
+        """
         return _compute_load(self.now)
 
     @property
@@ -79,12 +83,15 @@ class LatencyReport:
 
 
 class _Percentiles(Aggregate):
+    """The 50th and the 99th percentile."""
+
     function = "percentile_cont"
     template = "%(function)s(array[0.5, 0.99]) WITHIN GROUP (ORDER BY %(expressions)s)"
     output_field = ArrayField(FloatField())
 
 
 def get_measured_since(*, begins_at: datetime, ends_at: datetime) -> datetime:
+    """Return the time from which latency is measured exactly: at most MAX_EXACT before the end."""
     return max(begins_at, ends_at - MAX_EXACT)
 
 
@@ -93,7 +100,8 @@ def measure_latency(
 ) -> LatencyReport:
     """Measure latency from usage records, inside the tenant's scope.
 
-    One query over the primary key. Modes with 1 to `min_users` - 1 users are left out.
+    One query over the primary key. A mode is left out of a period in which it had 1 to
+    `min_users` - 1 users.
     """
     since = get_measured_since(begins_at=begins_at, ends_at=ends_at)
     rows_by_period: dict[bool, dict[Mode, LatencyRow]] = {True: {}, False: {}}
@@ -131,7 +139,7 @@ def read_latency_rollups(
 
 class _LatencyRollup(NamedTuple):
     sizes: list[int]  # bucket numbers, see tenants.models.rollup
-    counts: list[int]
+    counts: list[int]  # of requests, for each of `sizes`
     in_flight_at_replica: int
     sent: int
     display_sizes: list[int] | None

@@ -55,9 +55,9 @@ def persistence(counts: UsageCounters, *, span_s: int) -> float | None:
 
 
 def completed_code(counts: UsageCounters) -> float | None:
-    """Return the share of accepted characters among all new ones.
+    """Return the share of accepted characters in all accepted and typed ones.
 
-    None: no client reports typed characters, so the share would always be 1.
+    None: no client reported typed characters, so the share would always be 1.
     """
     if not counts.typed_chars:
         return None
@@ -141,7 +141,10 @@ COST: Final = "cost_per_thousand_accepted_tokens"
 
 
 def cost_metric(price: TokenPrice | None) -> Metric:
-    """Return the cost metric. Its source is the client, because clients report accepted tokens."""
+    """Return the cost metric; `price` None: its value is always unknown.
+
+    Its source is the client, because the number of accepted tokens depends on reports of clients.
+    """
     definition = (
         "Micros for the prompt and generated tokens of all requests, for each thousand generated"
         " tokens that were accepted."

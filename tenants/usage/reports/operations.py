@@ -1,4 +1,4 @@
-"""The minimum size of groups in a tenant's reports."""
+"""The operation that sets the minimum size of groups in a tenant's reports."""
 
 from datetime import datetime
 from typing import Final
@@ -15,7 +15,10 @@ MAX_MIN_USERS: Final = 1_000
 
 
 def set_min_group_users(*, actor: Actor, min_users: int, reason: str, now: datetime) -> None:
-    """Set the minimum size of groups for all reports. Raises Forbidden, InvalidValue."""
+    """Set the minimum number of users of a group that reports show. 1: nothing is suppressed.
+
+    Raises Forbidden, InvalidValue.
+    """
     actor.require(Permission.WRITE_POLICY)
     reason = parse_reason(reason)
     if not 1 <= min_users <= MAX_MIN_USERS:

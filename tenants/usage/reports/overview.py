@@ -1,7 +1,7 @@
 """The figures of a period for the console's overview, in few queries.
 
-`read_usage_summary` is for administrators: figures of all users and the use of seats.
-`read_overview` adds latency, groups and filters, for engineers.
+`read_usage_summary` is for administrators: figures of all users by day, and the use of seats.
+`read_overview` is for engineers: it has filters, latencies, and groups by more dimensions.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,7 +24,7 @@ from tenants.usage.reports.breakdown import (
     compute_breakdown,
 )
 from tenants.usage.reports.filter_options import read_options, read_team_names
-from tenants.usage.reports.filters import COLUMNS, apply_filter, filter_visible_records
+from tenants.usage.reports.filters import COLUMNS, build_filter_condition, filter_visible_records
 from tenants.usage.reports.latency import LatencyReport, measure_latency, read_latency_rollups
 from tenants.usage.reports.queries import (
     GroupBy,
@@ -61,12 +61,12 @@ DIMENSIONS: Final = (GroupBy.DAY, GroupBy.LANGUAGE, GroupBy.EDITOR, GroupBy.MODE
 @dataclass(frozen=True, slots=True)
 class SeatUse:
     num_seats: int  # current members
-    num_active: int  # current members with requests or typing reports in the period
+    num_active: int  # those of them with requests or typing reports in the period
 
 
 @dataclass(frozen=True, slots=True)
 class UsageSummary:
-    """The figures of all users. `quality` None: the actor may not see it."""
+    """The figures of all users. The fields `quality...` are None if the actor may not see them."""
 
     total: ReportRow
     before: ReportRow  # of the preceding period of the same length
@@ -79,7 +79,7 @@ class UsageSummary:
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    is_own: bool
+    is_own: bool  # of the actor only; False: of the whole tenant
     total: ReportRow
     before: ReportRow  # of the preceding period of the same length
     # The total for quality reports, which may be suppressed separately; None: the actor may not
@@ -87,7 +87,7 @@ class Overview:
     quality: ReportRow | None
     quality_before: ReportRow | None
     group_rows: Mapping[GroupBy, list[ReportRow]]  # by dimension
-    speeds: LatencyReport | None  # None: suppressed
+    speeds: LatencyReport | None  # latencies; None: suppressed
     complete_until: datetime | None  # None: nothing was counted yet
     min_users: int  # groups with fewer users are suppressed
     choices: Mapping[str, list[str]]  # filter options by column
@@ -103,12 +103,12 @@ class _OverviewScope:
 @dataclass(frozen=True, slots=True)
 class _UsageCounts:
     breakdown: Breakdown
-    before: GroupCounters
+    before: GroupCounters  # the total of the preceding period
     suppressed: SuppressedOverview
 
 
 def read_usage_summary(*, actor: Actor, query: ReportQuery) -> UsageSummary:
-    """Return the summary of a period without filter. Three queries.
+    """Return the summary of a period. `query` must have no filter. Three queries.
 
     Raises Forbidden, InvalidValue.
     """
@@ -219,7 +219,8 @@ def _read_latency(
         )
     latency = measure_latency(
         filter_visible_records(
-            actor, UsageRecord.objects.filter(apply_filter(actor, query.filter, is_raw=True))
+            actor,
+            UsageRecord.objects.filter(build_filter_condition(actor, query.filter, is_raw=True)),
         ),
         begins_at=query.starts_at,
         ends_at=query.ends_at,

@@ -1,8 +1,8 @@
-"""Reports of a tenant's usage and quality, from rollups of days, or of the last 24 hours.
+"""Reports of a tenant's usage and quality, from the rollups of days, or of 24 hours.
 
-Rows add up to the total, except those of teams: a member of two teams counts in both. Teams have
-their current members, also for past days. Active users are counted from sets of user IDs: the
-numbers of several days are never added up.
+The counters of the rows add up to the total, except in reports by team, because a member of two
+teams counts in both. A team has its current members, also for past days. Active users are counted
+from sets of user IDs: the numbers of several days are never added up.
 """
 
 from collections import defaultdict
@@ -24,13 +24,13 @@ from tenants.models import Membership, Team, TeamMembership, Tenant, UsageDay, U
 from tenants.models.rollup import SERVICES
 from tenants.security.authorization.actor import Actor
 from tenants.usage.reports.counters import COUNTER_NAMES, UsageCounters, sum_counters
-from tenants.usage.reports.filters import NO_FILTER, ReportFilter, apply_filter
-from tenants.usage.reports.suppression.filtered_suppression import NO_TEAM, filter_usage
+from tenants.usage.reports.filters import NO_FILTER, ReportFilter, build_filter_condition
+from tenants.usage.reports.suppression.filtered_suppression import NO_TEAM, build_filtered_usage
 from tenants.usage.reports.suppression.small_groups import Suppression, find_suppressed_groups
 from tenants.usage.rollups.operations import find_complete_until
 
 MAX_DAYS: Final = 366
-SERVICE_KEYS: Final = str(SERVICES)  # key of the service keys' row if grouped by user
+SERVICE_KEYS: Final = str(SERVICES)  # ReportRow.key of all service keys, if grouped by user
 
 
 class GroupBy(StrEnum):
@@ -60,7 +60,7 @@ class ReportQuery:
     """A period (UTC days, half-open, or 24 hours), its grouping and its filter."""
 
     start: date
-    end: date
+    end: date  # exclusive
     group_by: GroupBy | None = None  # None: only the total
     filter: ReportFilter = NO_FILTER
     # A time in the last hour of a period of 24 full hours, which replaces `start` and `end`;
@@ -97,7 +97,7 @@ class ReportRow:
     # A day or hour, the ID of a team or user, or a name. "": unknown, no team, or the total.
     key: str
     label: str  # display text
-    users: int | None  # active users without services; None: suppressed
+    users: int | None  # active users, without service keys; None: suppressed
     counts: UsageCounters | None  # None: suppressed
     suppression: Suppression | None = None
 
@@ -108,13 +108,14 @@ class Report:
     rows: list[ReportRow]
     total: ReportRow
     complete_until: datetime | None  # None: nothing was counted yet
-    min_users: int  # smaller groups are suppressed; 1: none is, as in the actor's own report
+    # Groups with fewer users are suppressed. 1: no group is, as in a report of own usage.
+    min_users: int
 
 
 @dataclass(frozen=True, slots=True)
 class _GroupCounters:
     counts: UsageCounters
-    users: frozenset[str]
+    users: frozenset[str]  # user IDs, without service keys
 
 
 def read_report(*, actor: Actor, kind: ReportKind, query: ReportQuery) -> Report:
@@ -122,11 +123,11 @@ def read_report(*, actor: Actor, kind: ReportKind, query: ReportQuery) -> Report
     is_own = is_limited_to_own(actor, kind)
     check_report_period(query)
     with tenant_scope(actor.tenant_id):
-        days = select_rollups(actor, query, is_own=is_own)
+        rollups = select_rollups(actor, query, is_own=is_own)
         min_users = 1 if is_own else read_min_group_size(actor)
         if min_users > 1 and query.group_by is GroupBy.USER:
             query = replace(query, group_by=None)
-        groups, total = _read_groups_and_total(actor, days, query)
+        groups, total = _read_groups_and_total(actor, rollups, query)
         labels = _read_labels(actor, query.group_by)
         if query.filter.is_empty:
             suppressed_total = find_total_suppression(kind, total.users, min_users)
@@ -135,7 +136,7 @@ def read_report(*, actor: Actor, kind: ReportKind, query: ReportQuery) -> Report
             suppressed_total, suppressed = _find_suppressed_of_filter(actor, query, min_users)
         until = find_complete_until(actor.tenant_id)
     if suppressed_total is not None and not query.filter.is_empty:
-        # Together the groups would reveal the suppressed total.
+        # The sum of the groups would reveal the suppressed total.
         suppressed = dict.fromkeys(groups, suppressed_total)
     return Report(
         query=query,
@@ -165,11 +166,12 @@ def get_min_group_size(*, actor: Actor) -> int:
 
 
 def read_min_group_size(actor: Actor) -> int:
+    """Return the minimum size of groups without a permission check. One query."""
     return Tenant.objects.values_list("min_group_users", flat=True).get(id=actor.tenant_id)
 
 
 def check_report_period(query: ReportQuery) -> None:
-    """Check the number of days. Raises InvalidValue."""
+    """Check that the period has 1 to MAX_DAYS days, or 24 hours. Raises InvalidValue."""
     if query.hours_until is None and not 1 <= (query.end - query.start).days <= MAX_DAYS:
         raise InvalidValue(
             "end", "Choose a period of 1 to {most} days. `end` is not included.", most=MAX_DAYS
@@ -179,9 +181,9 @@ def check_report_period(query: ReportQuery) -> None:
 def select_rollups(
     actor: Actor, query: ReportQuery, *, is_own: bool
 ) -> QuerySet[UsageDay] | QuerySet[UsageHour]:
-    """Return the rollups of the query's period and filter."""
+    """Return the rollups of the query's period and filter; if `is_own`, only the actor's own."""
     all_rows = select_rollups_of_everybody(actor, begins_at=query.starts_at, query=query)
-    rows = all_rows.filter(apply_filter(actor, query.filter))
+    rows = all_rows.filter(build_filter_condition(actor, query.filter))
     if not is_own:
         return rows
     return rows.none() if actor.user_id is None else rows.filter(user_id=actor.user_id)
@@ -190,7 +192,7 @@ def select_rollups(
 def select_rollups_of_everybody(
     actor: Actor, *, begins_at: datetime, query: ReportQuery
 ) -> QuerySet[UsageDay] | QuerySet[UsageHour]:
-    """Return the rollups of all users, from `begins_at` to the query's end."""
+    """Return the rollups of all users, without the filter, from `begins_at` to the query's end."""
     rows: QuerySet[UsageDay] | QuerySet[UsageHour]
     rows = UsageDay.objects.all() if query.hours_until is None else UsageHour.objects.all()
     return rows.filter(
@@ -199,17 +201,17 @@ def select_rollups_of_everybody(
 
 
 def _read_groups_and_total(
-    actor: Actor, days: QuerySet[Any], query: ReportQuery
+    actor: Actor, rollups: QuerySet[Any], query: ReportQuery
 ) -> tuple[dict[str, _GroupCounters], _GroupCounters]:
     if query.group_by is None:
-        return {}, _read_total(days)
+        return {}, _read_total(rollups)
     if query.group_by in (GroupBy.TEAM, GroupBy.USER):
-        counters_of = _read_counters_by_user(days)
+        counters_of = _read_counters_by_user(rollups)
         if query.group_by is GroupBy.USER:
             by_user = {str(user): _sum_users(counters_of, [user]) for user in counters_of}
             return by_user, _sum_users(counters_of, counters_of)
         return _sum_by_team(actor, counters_of, query.filter), _sum_users(counters_of, counters_of)
-    groups = _read_groups(days, query)
+    groups = _read_groups(rollups, query)
     return groups, _sum_groups(groups)
 
 
@@ -218,14 +220,14 @@ def _sum_groups(groups: Mapping[str, _GroupCounters]) -> _GroupCounters:
     return _GroupCounters(sum_counters(group.counts for group in groups.values()), users)
 
 
-def _read_total(days: QuerySet[Any]) -> _GroupCounters:
-    user_ids = days.values_list("user_id", flat=True).distinct()
+def _read_total(rollups: QuerySet[Any]) -> _GroupCounters:
+    user_ids = rollups.values_list("user_id", flat=True).distinct()
     return _GroupCounters(
-        _to_counters(days.aggregate(**_SUMS)), exclude_services(map(str, user_ids))
+        _to_counters(rollups.aggregate(**_SUMS)), exclude_services(map(str, user_ids))
     )
 
 
-def _read_groups(days: QuerySet[Any], query: ReportQuery) -> dict[str, _GroupCounters]:
+def _read_groups(rollups: QuerySet[Any], query: ReportQuery) -> dict[str, _GroupCounters]:
     group_by = query.group_by
     assert group_by is not None
     column = "starts_at" if group_by is GroupBy.DAY else group_by.value
@@ -234,20 +236,20 @@ def _read_groups(days: QuerySet[Any], query: ReportQuery) -> dict[str, _GroupCou
             format_time_key(query, sums[column]): _GroupCounters(
                 _to_counters(sums), exclude_services(sums["who"].split())
             )
-            for sums in days.values(column).annotate(**_SUMS, who=_USER_IDS)
+            for sums in rollups.values(column).annotate(**_SUMS, who=_USER_IDS)
         }
     users: defaultdict[str, list[str]] = defaultdict(list)
-    for key, user_id in days.values_list(column, "user_id").distinct():
+    for key, user_id in rollups.values_list(column, "user_id").distinct():
         users[key].append(str(user_id))
     return {
         sums[column]: _GroupCounters(_to_counters(sums), exclude_services(users[sums[column]]))
-        for sums in days.values(column).annotate(**_SUMS)
+        for sums in rollups.values(column).annotate(**_SUMS)
     }
 
 
-def _read_counters_by_user(days: QuerySet[Any]) -> dict[UUID, UsageCounters]:
+def _read_counters_by_user(rollups: QuerySet[Any]) -> dict[UUID, UsageCounters]:
     return {
-        sums["user_id"]: _to_counters(sums) for sums in days.values("user_id").annotate(**_SUMS)
+        sums["user_id"]: _to_counters(sums) for sums in rollups.values("user_id").annotate(**_SUMS)
     }
 
 
@@ -262,9 +264,9 @@ def _sum_users(counters_of: Mapping[UUID, UsageCounters], users: Iterable[UUID])
 def _sum_by_team(
     actor: Actor, counters_of: Mapping[UUID, UsageCounters], report_filter: ReportFilter
 ) -> dict[str, _GroupCounters]:
-    """Return the groups by team; with a team filter only that team.
+    """Return the groups by team ID; if the filter contains a team, only that team.
 
-    Rows of other teams would show the usage of users who are in both teams.
+    The group of another team would show the usage of the users who are in both teams.
     """
     if report_filter.team_id is not None:
         return (
@@ -293,7 +295,10 @@ def _read_labels(actor: Actor, group_by: GroupBy | None) -> dict[str, str]:
 
 
 def _read_user_labels(actor: Actor) -> dict[str, str]:
-    """Return the addresses of present and former members, without erased ones. One query."""
+    """Return the e-mail addresses of present and former members by user ID, without erased users.
+
+    One query.
+    """
     rows = Membership.objects.filter(tenant_id=actor.tenant_id, erased_at=None)
     return {str(user): email for user, email in rows.values_list("user_id", "user__email")}
 
@@ -313,7 +318,7 @@ def _find_suppressed_groups(
 def find_total_suppression(
     kind: ReportKind, users: frozenset[str], min_users: int
 ) -> Suppression | None:
-    """Return why the total of a report without a filter is suppressed, or None.
+    """Return why the total of a report without a filter is suppressed; None: it may be shown.
 
     The total of a usage report is never suppressed, because the tenant pays for it.
     """
@@ -331,7 +336,9 @@ def _find_suppressed_of_filter(
     if min_users == 1:
         return None, {}
     group_by = query.group_by
-    part = filter_usage(actor, query.filter, min_users=min_users, by_team=group_by is GroupBy.TEAM)
+    part = build_filtered_usage(
+        actor, query.filter, min_users=min_users, by_team=group_by is GroupBy.TEAM
+    )
     rows = select_rollups_of_everybody(actor, begins_at=query.starts_at, query=query)
     if group_by is GroupBy.DAY:
         times = {
@@ -363,14 +370,16 @@ def exclude_services(user_ids: Iterable[str]) -> frozenset[str]:
 
 
 def format_time_key(query: ReportQuery, starts_at: datetime) -> str:
+    """Return the ReportRow.key of a day (2026-11-21) or hour (2026-11-21T22:00:00+00:00)."""
     at = starts_at.astimezone(UTC)
     return at.date().isoformat() if query.hours_until is None else at.isoformat()
 
 
 # The user IDs of a day with duplicates, as one text. The same users occur on most days, so one text
-# per day saves parsing thousands of rows. DISTINCT would make Postgres sort the rollups with all
-# their columns, on disk. Other dimensions do not use it: they have few groups, so each text would
-# repeat each user many times.
+# for each day saves parsing thousands of rows. DISTINCT would make Postgres sort the rollups with
+# all their columns, on disk. Other dimensions do not use _USER_IDS: they have few groups, so each
+# text would repeat each user many times.
 _USER_IDS: Final = StringAgg(Cast("user_id", TextField()), " ")
-# None: there are no rows. `default=0` would cost Django a millisecond more for each query.
+# A sum is None if there are no rows. `default=0` would cost Django a millisecond more for each
+# query.
 _SUMS: Final = {f"sum_{name}": Sum(name) for name in COUNTER_NAMES}

@@ -16,6 +16,8 @@ class Quantity:
 
 
 class Finding(str):
+    """The sentence in English. `wording` and `values` are for its translation."""
+
     __slots__ = ("values", "wording")
 
     wording: str  # English, with a field in braces for each of `values`

@@ -1,4 +1,4 @@
-"""Figures of the last minute from usage records and outcomes."""
+"""Figures of the last minute, from usage records and outcomes."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -25,13 +25,13 @@ _ACCEPTANCES: Final = [OutcomeEvent.ACCEPTED, OutcomeEvent.PARTIALLY_ACCEPTED]
 class LastMinute:
     until: datetime
     requests: int
-    # For completed requests, in milliseconds. None: there were none.
+    # Of the times to the first token of completed requests. None: there were none.
     first_token_p50_ms: float | None
     first_token_p99_ms: float | None
     prompt_tokens_with_cache_info: int  # of requests whose engine reported cached tokens
     cached_tokens: int  # of `prompt_tokens_with_cache_info`
-    # Suggestions accepted in the last minute, as editors report them. None: fewer users than the
-    # tenant's minimum group size, which applies because acceptance is a figure of quality.
+    # Suggestions accepted in the last minute, as editors report them. None: suppressed, because
+    # they were accepted by some users, but by fewer than the tenant's minimum group size.
     accepted: int | None
 
 
@@ -49,7 +49,7 @@ def can_see_accepted(actor: Actor) -> bool:
 
 
 def read_last_minute(*, actor: Actor, now: datetime) -> LastMinute:
-    """Return the figures of the tenant, or the actor's own. Two queries of few rows.
+    """Return the figures of the tenant, or the actor's own. Two queries that read few rows.
 
     Raises Forbidden.
     """
@@ -86,5 +86,5 @@ def read_last_minute(*, actor: Actor, now: datetime) -> LastMinute:
 
 
 def _select_min_users(actor: Actor) -> Subquery:
-    """Return the tenant's minimum as a sub-query, to save a query."""
+    """Return the tenant's minimum group size as a sub-query, to save a query."""
     return Subquery(Tenant.objects.filter(id=actor.tenant_id).values("min_group_users"))

@@ -19,10 +19,10 @@ from tenants.usage.requests.finding import Finding, Quantity
 
 # Prefilling fewer tokens than this takes only a few milliseconds.
 _MANY_UNCACHED_TOKENS: Final = 256
-_MANY_AT_REPLICA: Final = 4
+_MANY_AT_REPLICA: Final = 4  # requests of this gateway in flight at the replica
 # Even an engine under load generates a token in less time.
 _SLOW_TOKEN_MS: Final = 60.0
-_MIN_STREAMED_TOKENS: Final = 4
+_MIN_STREAMED_TOKENS: Final = 4  # with fewer tokens, the time for each says little
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class LatencyStage:
     name: str
     start_ms: float  # after the request was received
     duration_ms: float
-    budget_ms: float | None  # of an inline request; None: no budget
+    budget_ms: float | None  # None: no budget
     is_interrupted: bool = False  # the completion ended in this stage
 
     @property
@@ -41,12 +41,13 @@ class LatencyStage:
 @dataclass(frozen=True, slots=True)
 class LatencyExplanation:
     stages: tuple[LatencyStage, ...]  # the stages that were reached, in order
-    target_ms: float  # for the first token of this mode
+    target_ms: float  # of this mode, for the first text
     is_slow: bool  # the first text (or, without text, the end) came later than the target
     verdicts: tuple[Finding, ...]  # most important first
 
 
 def explain_latency(record: CompletionRecord) -> LatencyExplanation:
+    """Explain the latency of one completion. There is always at least one verdict."""
     stages = tuple(_split_into_stages(record))
     target_ms = FIRST_TOKEN_TARGETS_MS[record.mode]
     waited_ms = record.total_ms if record.first_token_ms is None else record.first_token_ms
@@ -86,7 +87,7 @@ def _split_into_stages(record: CompletionRecord) -> Iterator[LatencyStage]:
 
 
 def _list_marks(record: CompletionRecord) -> Iterator[tuple[str, float | None]]:
-    """Yield the stages up to `filter` and when they ended, in milliseconds; None: not reached."""
+    """Yield the stages up to `filter`, each with the time of its end in ms; None: not reached."""
     yield "authenticate", record.authenticated_ms  # includes `receive`, which takes microseconds
     yield "admit", record.admitted_ms
     yield "assemble", record.assemble_ms
@@ -97,7 +98,7 @@ def _list_marks(record: CompletionRecord) -> Iterator[tuple[str, float | None]]:
 
 
 def _get_budget_ms(mode: Mode, stage: str) -> float | None:
-    """Return a stage's budget. The engine's part grows with the mode's target."""
+    """Return a stage's budget; None: it has none. Only that of `generate` depends on the mode."""
     if stage == "authenticate":
         return STAGE_BUDGETS_MS["receive"] + STAGE_BUDGETS_MS["authenticate"]
     if stage == "generate":
@@ -223,7 +224,7 @@ def _explain_stream(record: CompletionRecord, stage: LatencyStage) -> Iterator[F
 
 
 Rule = Callable[[CompletionRecord, LatencyStage], Iterator[Finding]]
-# The engine first, because it has most of the budget.
+# The stage of the engine comes first, because it has most of the budget.
 _RULES: Final[tuple[tuple[str, Rule], ...]] = (
     ("generate", _explain_generate),
     ("assemble", _explain_assemble),

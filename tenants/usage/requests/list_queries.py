@@ -1,8 +1,8 @@
 """Lists of requests with their properties and results, but without users and text.
 
 A tenant is billed for its requests, so a member who may see usage may see all of them. If filters
-narrow a list to a few users, it reveals much about them. Reading such a list is therefore recorded
-in the audit log.
+narrow a list to the requests of a few users, the list reveals much about these users. Reading such
+a list is therefore recorded in the audit log.
 """
 
 from collections.abc import Iterable
@@ -25,14 +25,14 @@ from tenants.security.authorization.actor import Actor
 from tenants.usage.reports.filters import (
     NO_FILTER,
     ReportFilter,
-    apply_filter,
+    build_filter_condition,
     filter_visible_records,
 )
 from tenants.usage.reports.queries import read_min_group_size
 
-# The longest periods of a list: MAX_LISTED if it is sorted newest first, MAX_SORTED in other
-# orders. Of a longer period, the list shows only the end. Without a limit, a filter that rarely
-# matches would read all records.
+# The longest periods of a list: MAX_LISTED if the list is sorted newest first, MAX_SORTED in other
+# orders. Of a longer period, the list shows only the end. Without a limit, a list with a filter
+# that rarely matches would read all records.
 MAX_LISTED: Final = timedelta(days=31)
 MAX_SORTED: Final = timedelta(days=7)
 
@@ -91,12 +91,13 @@ class RequestRow:
     request_id: UUID
     occurred_at: datetime
     mode: Mode
-    language: str  # "": unknown; same for the three fields below
+    # "": unknown.
+    language: str
     editor: str
     model: str
-    variant: str
+    variant: str  # "": also no variant
     finish_reason: FinishReason
-    error_code: str
+    error_code: str  # "" unless finish_reason is error
     prompt_tokens: int
     cached_tokens: int | None  # None: not reported by the engine
     generated_tokens: int
@@ -108,7 +109,9 @@ class RequestRow:
 @dataclass(frozen=True, slots=True)
 class RequestPage:
     page: Page[RequestRow]
-    is_small_group: bool  # the list has filters, and this page has the rows of only a few users
+    # The list has filters, and all its pages together have requests of fewer users than the
+    # tenant's minimum group size. False also if these requests are all the actor's own.
+    is_small_group: bool
 
 
 def list_requests(
@@ -116,8 +119,8 @@ def list_requests(
 ) -> RequestPage:
     """Return a page of requests. Orders other than newest first have one page only.
 
-    Makes one query, or up to three with filters. Records an audit entry if the whole list is of a
-    small group, with queries of its own.
+    Makes one query, or up to three with filters. If RequestPage.is_small_group, also records an
+    audit entry.
 
     Raises Forbidden, InvalidValue.
     """
@@ -143,10 +146,10 @@ def list_requests(
 def _is_small_group(
     actor: Actor, records: QuerySet[UsageRecord], page_rows: Iterable[UsageRecord]
 ) -> bool:
-    """Return whether the records belong to fewer users than reports may show.
+    """Return whether the records belong to fewer users than the minimum group size of reports.
 
-    `page_rows` are some of them. If they belong to enough users, the other records are not read.
-    Records of only the actor are not a small group.
+    `page_rows` are some of the records. If these belong to enough users, the others are not read.
+    Records of only the actor, or only of service keys, are not a small group.
     """
     min_group_size = read_min_group_size(actor)
     people = {row.user_id for row in page_rows} - {None}  # None: a service key's request
@@ -174,7 +177,7 @@ def _build_page(rows: Iterable[UsageRecord], order: RequestSort, limit: int) -> 
 
 def _filter_records(actor: Actor, request_filter: RequestFilter) -> QuerySet[UsageRecord]:
     records = UsageRecord.objects.filter(
-        apply_filter(actor, request_filter.report_filter, is_raw=True),
+        build_filter_condition(actor, request_filter.report_filter, is_raw=True),
         occurred_at__gte=request_filter.since,
         occurred_at__lt=request_filter.ends_at,
     )

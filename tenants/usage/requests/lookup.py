@@ -18,7 +18,7 @@ from tenants.security.authorization.actor import Actor, build_system_actor
 from tenants.security.authorization.directory import list_tenants
 from tenants.usage.reports.filters import filter_visible_records
 
-# An ID contains its time of creation, which is close to the request's time.
+# The greatest difference that is expected between a request's time and the time in its ID.
 _MAX_DEVIATION: Final = timedelta(seconds=60)
 
 
@@ -27,8 +27,8 @@ def find_request(
 ) -> CompletionRecord:
     """Return a request's record.
 
-    One query over the primary key, in one or two monthly partitions. Reading another user's request
-    is recorded in the audit log.
+    One query over the primary key, in one or two monthly partitions. Unless the request is the
+    actor's own, the read is recorded in the audit log.
 
     Raises Forbidden, and NotFound for a request that does not exist, is not ingested yet or is not
     visible to the actor.
@@ -65,12 +65,13 @@ def find_request(
 def find_display_ms(*, tenant_id: TenantId, request_id: uuid.UUID) -> int | None:
     """Return a request's display latency in ms, as the client reported it; None: not reported.
 
-    Call it only for a request that `find_request` has returned. One query over an index.
+    Checks no permission: call this only for a request that `find_request` has returned. One query
+    over an index.
     """
     with tenant_scope(tenant_id):
         reported_outcomes = Outcome.objects.filter(request_id=request_id, display_ms__isnull=False)
-        earliest: int | None = reported_outcomes.aggregate(earliest=Min("display_ms"))["earliest"]
-    return earliest
+        shortest: int | None = reported_outcomes.aggregate(shortest=Min("display_ms"))["shortest"]
+    return shortest
 
 
 def find_request_as_operator(
@@ -78,8 +79,8 @@ def find_request_as_operator(
 ) -> tuple[str, CompletionRecord]:
     """Return the tenant's slug and the record, for operators.
 
-    Searches each tenant in its own scope until one has the record, or only the tenant `slug`.
-    Raises NotFound.
+    Searches only the tenant `slug`; None: searches each tenant in its own scope until one has the
+    record. Raises NotFound.
     """
     for tenant_slug, tenant_id in list_tenants().items():
         if slug is not None and tenant_slug != slug:
@@ -99,7 +100,7 @@ def _make_not_found_error() -> NotFound:
 
 
 def _to_completion_record(row: UsageRecord) -> CompletionRecord:
-    """Return the record. Fields added since it was written get the contract's defaults."""
+    """Return the record. Fields that were added after it was written get defaults."""
     return CompletionRecord(
         request_id=RequestId(str(row.request_id)),
         tenant_id=TenantId(str(row.tenant_id)),

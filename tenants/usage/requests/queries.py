@@ -1,4 +1,4 @@
-"""Queries of usage figures: a tenant's, or the actor's own."""
+"""Queries of recent usage, a tenant's or the actor's own: of the last 24 hours, or by day."""
 
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
@@ -14,7 +14,7 @@ from tenants.security.authorization.actor import Actor
 from tenants.usage.reports.filters import filter_visible_records
 
 RECENT: Final = timedelta(hours=24)
-MAX_DAYS: Final = 90
+MAX_DAYS: Final = 90  # of list_usage_by_day
 
 _FINISHED = Q(finish_reason__in=[FinishReason.STOP, FinishReason.LENGTH])
 
@@ -27,7 +27,7 @@ class _Percentile(Aggregate):
 
 @dataclass(frozen=True, slots=True)
 class RecentUsage:
-    """The last 24 hours."""
+    """The usage of the last 24 hours."""
 
     requests: int
     completed: int  # ended by the model, by the filter at a good point, or at max_tokens
@@ -37,10 +37,10 @@ class RecentUsage:
     prompt_tokens_with_cache_info: int  # of requests whose engine reported cached tokens
     cached_tokens: int  # of `prompt_tokens_with_cache_info`
     generated_tokens: int
-    # For completed requests, in milliseconds; None: there were none.
+    # Of the times to the first token of completed requests. None: there were none.
     first_token_p50_ms: float | None
     first_token_p99_ms: float | None
-    hourly_requests: list[int]  # 24 values, oldest first; the last is the current hour
+    hourly_requests: list[int]  # of 24 clock hours, oldest first; the last is the current hour
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ def read_recent_usage(*, actor: Actor, now: datetime) -> RecentUsage:
 
 
 def list_usage_by_day(*, actor: Actor, num_days: int, now: datetime) -> list[UsageDayView]:
-    """Return the last `num_days` days including today, oldest first, with days without usage.
+    """Return the last `num_days` days, oldest first, including today and days without usage.
 
     `num_days` is at most MAX_DAYS. One query. Raises Forbidden.
     """

@@ -10,12 +10,13 @@ from tenants.usage.requests.latency_explanation import LatencyExplanation, Laten
 
 WIDTH: Final = 80
 _BAR_WIDTH: Final = 36
-_EIGHTHS: Final = " ▏▎▍▌▋▊▉█"
+_EIGHTHS: Final = " ▏▎▍▌▋▊▉█"  # blocks of 0 to 8 eighths of a column
 
 
 def format_waterfall(
     record: CompletionRecord, explanation: LatencyExplanation, *, slug: str
 ) -> Iterator[str]:
+    """Yield the lines. `slug` is the tenant's."""
     yield f"Request {record.request_id}"
     yield from wrap(f"  {_describe_request(record, slug)}", WIDTH, subsequent_indent="  ")
     yield from wrap(f"  {_format_numbers(record)}", WIDTH, subsequent_indent="  ")

@@ -12,9 +12,9 @@ from caret.foundation.ids import TenantId
 from tenants.models import DirtyHour, Outcome, TypingReport, UsageRecord
 
 HOUR: Final = timedelta(hours=1)
-# An ID contains its time of creation, which is close to the request's time.
+# The greatest difference that is expected between a request's time and the time in its ID.
 AROUND: Final = timedelta(seconds=60)
-_VERSION_WITH_TIME: Final = 7
+_VERSION_WITH_TIME: Final = 7  # of UUIDs that contain their time
 
 
 def lock_rollups(tenant_id: TenantId) -> None:
@@ -29,6 +29,7 @@ def lock_rollups(tenant_id: TenantId) -> None:
 
 
 def get_hour(moment: datetime) -> datetime:
+    """Return the start of the hour."""
     return moment.replace(minute=0, second=0, microsecond=0)
 
 
@@ -45,14 +46,15 @@ def list_dirty_hours(rows: Iterable[UsageRecord | Outcome | TypingReport]) -> se
 
 def mark_hours_dirty(tenant_id: TenantId, hours: Iterable[datetime]) -> None:
     """Mark hours, inside the tenant's scope and the transaction that changes their records."""
-    # Sorted, so that neighbouring marks are stored together. Marks never collide.
+    # Sorted, so that neighbouring marks are stored together. Each mark has a random ID, so
+    # concurrent transactions can mark the same hour.
     marks = [DirtyHour(tenant_id=tenant_id, hour=hour) for hour in sorted(hours)]
     DirtyHour.objects.bulk_create(marks)
 
 
 def _list_hours_of_request(request_id: uuid.UUID) -> Iterator[datetime]:
     if request_id.version != _VERSION_WITH_TIME:
-        return  # not created by a gateway, so it has no completion
+        return  # no gateway created this ID, so it belongs to no completion
     try:
         made_at = from_unix_ms(request_id.int >> 80)
         yield get_hour(made_at - AROUND)

@@ -1,8 +1,9 @@
 """Histograms of latency, from which percentiles of any period are computed.
 
-Counts add up over periods, and percentiles do not. Buckets are logarithmic, as in DDSketch (Masson,
-Rim, Lee: "DDSketch: a fast and fully-mergeable quantile sketch with relative-error guarantees",
-VLDB 2019), so a percentile is within RELATIVE_ERROR of a measured time.
+The counts of several periods can be added up, but percentiles cannot. Buckets are logarithmic, as
+in DDSketch (Masson, Rim, Lee: "DDSketch: a fast and fully-mergeable quantile sketch with
+relative-error guarantees", VLDB 2019). The error of a percentile is therefore at most
+RELATIVE_ERROR, for times from MIN_MS on.
 """
 
 from collections.abc import Iterable, Mapping
@@ -10,13 +11,12 @@ from math import log
 from typing import Final
 
 RELATIVE_ERROR: Final = 0.01
-# Shorter times are not distinguished.
-MIN_MS: Final = 0.01
+MIN_MS: Final = 0.01  # all shorter times are in the same bucket
 _BASE: Final = (1 + RELATIVE_ERROR) / (1 - RELATIVE_ERROR)
 
 
 def build_bucket_sql(column: str) -> str:
-    """Return the SQL expression of the number of a time's bucket.
+    """Return the SQL expression for the bucket number of the time in `column`, in milliseconds.
 
     `column` must be a constant of the code, never input.
     """
@@ -33,7 +33,7 @@ def merge_histograms(histograms: Iterable[tuple[Iterable[int], Iterable[int]]]) 
 
 
 def compute_percentile_ms(histogram: Mapping[int, int], percent: float) -> float | None:
-    """Return a percentile; None: the histogram is empty."""
+    """Return a percentile of a histogram (counts by bucket number); None: it is empty."""
     rank = percent / 100 * (sum(histogram.values()) - 1)
     num_so_far = 0
     for bucket in sorted(histogram):

@@ -1,15 +1,16 @@
 """Operations that roll up hours and days with new records.
 
-A day is one transaction: a worker that is killed changes nothing of this day, and a repeated run
-gives the same result.
+Each day is counted in one transaction. If the worker is killed, nothing of this day has changed. A
+repeated run gives the same result.
 
     for each marked hour (delete its marks > count it) > count the day from its hours > COMMIT
 
-The marks of an hour are deleted before it is counted, and each statement sees only what was
-committed before it began. A record that arrives later has a new mark, which stays for the next run.
+The marks of an hour are deleted before the hour is counted. A statement sees only data that was
+committed before the statement began. A record that is committed later has a new mark, which stays
+for the next run.
 
-Retention purges records but not rollups: an hour keeps its counts when some of its records are
-gone.
+Retention purges records, but not rollups. An hour keeps its counts after some of its records were
+purged.
 """
 
 from collections import defaultdict
@@ -43,7 +44,8 @@ from tenants.usage.rollups import sql
 from tenants.usage.rollups.dirty_hours import AROUND, HOUR, get_hour, lock_rollups, mark_hours_dirty
 
 DAY: Final = timedelta(days=1)
-# A record is written when its request has ended (30 s at most), and takes a moment to arrive.
+# The longest time that is expected from a request to the arrival of its record. The record is
+# written when the request has ended, after at most 30 s.
 UNDER_WAY: Final = timedelta(minutes=1)
 # Days counted per tenant in one run, which limits a run's time. The next run continues.
 MAX_DAYS: Final = 400
@@ -51,7 +53,7 @@ logger = structlog.get_logger(__name__)
 
 
 def roll_up_all_tenants(*, arrived_until: datetime) -> int:
-    """Roll up all tenants, and return the number of days counted.
+    """Roll up all tenants, and return the number of days counted for all of them together.
 
     `arrived_until`: all records that had reached Redis by this time are in the tables.
     """
@@ -84,9 +86,10 @@ def roll_up_tenant(*, tenant_id: TenantId, arrived_until: datetime) -> int:
 
 
 def mark_period_dirty(*, tenant_id: TenantId, start: datetime, end: datetime) -> None:
-    """Mark a period to be counted again.
+    """Mark the hours of a half-open period to be counted again.
 
-    Hours without records, and hours whose records were partly purged, keep their counts.
+    Hours without records, and counted hours that begin before the cutoff of a purge, keep their
+    counts.
 
     Raises InvalidValue.
     """
@@ -101,7 +104,10 @@ def mark_period_dirty(*, tenant_id: TenantId, start: datetime, end: datetime) ->
 
 
 def find_complete_until(tenant_id: TenantId) -> datetime | None:
-    """Return until when rollups are complete, inside the tenant's scope; None: never counted."""
+    """Return the time until which rollups are complete, inside the tenant's scope.
+
+    None: nothing was counted yet.
+    """
     states = RollupState.objects.filter(tenant_id=tenant_id)
     return states.values_list("complete_until", flat=True).first()
 
@@ -133,7 +139,7 @@ def _count_day(tenant_id: TenantId, day: datetime, hours: Iterable[datetime]) ->
 
 
 def _find_purged_until(tenant_id: TenantId) -> datetime | None:
-    """Return the time before which records were purged; None: no records were purged."""
+    """Return the latest cutoff of a purge that deleted records; None: no records were purged."""
     runs = PurgeRun.objects.filter(tenant_id=tenant_id, data_class=DataClass.USAGE, deleted__gt=0)
     last: datetime | None = runs.aggregate(last=Max("cutoff"))["last"]
     return last
@@ -178,5 +184,5 @@ def _get_day(hour: datetime) -> datetime:
 
 
 def _build_request_id_at(moment: datetime, *, filler: str) -> str:
-    """Return the lowest or highest ID that a request at `moment` can have."""
+    """Return the lowest (filler "0") or highest ID (filler "f") of a request at `moment`."""
     return f"{max(to_unix_ms(moment), 0) & 0xFFFFFFFFFFFF:012x}{filler * 20}"

@@ -1,10 +1,13 @@
 """SQL statements that count an hour from its records, and a day from its hours.
 
-Each has the parameters %(tenant)s, %(start)s and %(end)s (half-open). Statements that join outcomes
-also have %(first_id)s and %(last_id)s, the bounds of the period's request IDs; %(services)s is the
-user ID of service keys. The outcomes of a suggestion are combined first, so that an outcome that
-was reported twice, or by two gateways, counts once. Outcomes count at the time of their completion,
-even if they were reported later.
+Parameters: %(tenant)s; %(start)s and %(end)s, the half-open period; %(first_id)s and %(last_id)s,
+the bounds of the period's request IDs; %(services)s, the user ID that rollups have for service
+keys. Aliases: u is a completion (in COUNT_LATENCY_DAY, the row of an hour), t are the combined
+outcomes of a suggestion, o is one outcome.
+
+The outcomes of a suggestion are combined first, so that an outcome that was reported twice, or by
+two gateways, counts once. Outcomes count at the time of their completion, even if they were
+reported later.
 """
 
 from typing import Final
@@ -13,14 +16,15 @@ from caret.contracts.usage import SPANS_S
 from tenants.models.rollup import CHECKED_AFTER, RETAINED_AFTER, ROLLUP_COLUMNS
 from tenants.usage.rollups.latency_histogram import build_bucket_sql
 
-KEYS: Final = ("user_id", "editor", "language", "model", "variant")
+KEYS: Final = ("user_id", "editor", "language", "model", "variant")  # columns to group by
 
-MIN_SEEN_MS: Final = 750  # Cody's value: no user reads a suggestion in less time
+MIN_SEEN_MS: Final = 750  # Cody's value: hardly any user reads a suggestion in less time
 MAX_EDIT_SHARE: Final = 0.33  # Cody's value: at least 67% of the text must be left
 _IS_COMPLETED = "u.finish_reason IN ('stop', 'length')"
 _HAS_TEXT = f"{_IS_COMPLETED} AND u.num_chars > 0"
 _IS_SYNTAX_CHECKED = "u.is_syntax_checked AND u.finish_reason IN ('stop', 'length', 'filtered')"
-_IS_ACCEPTED = "(t.accepted OR t.partly)"
+_IS_ACCEPTED = "(t.accepted OR t.partly)"  # as a whole or in parts
+# t.stood_ms: the longest reported time for which the suggestion was shown.
 _IS_SEEN = f"({_IS_ACCEPTED} OR (t.shown AND t.stood_ms >= {MIN_SEEN_MS}))"
 # Partial acceptances may overlap, so they are limited to the suggestion.
 _ACCEPTED_CHARS = "least(u.num_chars, t.accepted_chars)"
@@ -131,16 +135,17 @@ WHERE tenant_id = %(tenant)s AND starts_at >= %(start)s AND starts_at < %(end)s
 GROUP BY {", ".join(KEYS)}
 """  # noqa: S608
 
+# `size` is the number of a bucket, `number` is the number of requests in it.
 _LATENCY_BUCKETS: Final = """
 counted AS (
     SELECT mode, array_agg(size ORDER BY size) AS sizes, array_agg(number ORDER BY size) AS counts
-    FROM each GROUP BY mode
+    FROM bucket_counts GROUP BY mode
 )
 """
 _DISPLAY_LATENCY_BUCKETS: Final = """
 displayed AS (
     SELECT mode, array_agg(size ORDER BY size) AS sizes, array_agg(number ORDER BY size) AS counts
-    FROM each_display GROUP BY mode
+    FROM display_bucket_counts GROUP BY mode
 )
 """
 _LATENCY_COLUMNS: Final = (
@@ -155,7 +160,7 @@ WITH u AS MATERIALIZED (
     SELECT request_id, mode, finish_reason, first_token_ms, num_in_flight_at_replica
     FROM tenants_usage_record
     WHERE tenant_id = %(tenant)s AND occurred_at >= %(start)s AND occurred_at < %(end)s
-), each AS (
+), bucket_counts AS (
     SELECT mode, {build_bucket_sql("first_token_ms")} AS size, count(*) AS number FROM u
     WHERE {_IS_COMPLETED} AND first_token_ms IS NOT NULL GROUP BY 1, 2
 ), {_LATENCY_BUCKETS}, suggestion_outcomes AS (
@@ -163,7 +168,7 @@ WITH u AS MATERIALIZED (
     WHERE tenant_id = %(tenant)s AND request_id BETWEEN %(first_id)s AND %(last_id)s
         AND display_ms IS NOT NULL
     GROUP BY request_id
-), each_display AS (
+), display_bucket_counts AS (
     SELECT mode, {build_bucket_sql("display_ms")} AS size, count(*) AS number
     FROM u JOIN suggestion_outcomes USING (request_id) GROUP BY 1, 2
 ), {_DISPLAY_LATENCY_BUCKETS}
@@ -178,10 +183,10 @@ COUNT_LATENCY_DAY: Final = f"""
 WITH u AS MATERIALIZED (
     SELECT * FROM tenants_latency_hour
     WHERE tenant_id = %(tenant)s AND starts_at >= %(start)s AND starts_at < %(end)s
-), each AS (
+), bucket_counts AS (
     SELECT mode, size, sum(number)::bigint AS number
     FROM u CROSS JOIN unnest(sizes, counts) AS pair (size, number) GROUP BY 1, 2
-), {_LATENCY_BUCKETS}, each_display AS (
+), {_LATENCY_BUCKETS}, display_bucket_counts AS (
     SELECT mode, size, sum(number)::bigint AS number
     FROM u CROSS JOIN unnest(display_sizes, display_counts) AS pair (size, number) GROUP BY 1, 2
 ), {_DISPLAY_LATENCY_BUCKETS}
@@ -192,7 +197,7 @@ SELECT %(tenant)s, %(start)s, u.mode,
 FROM u LEFT JOIN counted USING (mode) LEFT JOIN displayed USING (mode) GROUP BY u.mode
 """  # noqa: S608
 
-# The tenant's share of each pool's usage, by day and pool.
+# The requests and tokens of the tenant, by UTC day and pool.
 COUNT_POOLS: Final = f"""
 WITH suggestion_outcomes AS (
     SELECT o.request_id,
@@ -212,8 +217,8 @@ WHERE u.tenant_id = %(tenant)s AND u.occurred_at >= %(start)s AND u.occurred_at 
 GROUP BY day, u.pool
 """  # noqa: S608
 
-# True for an hour that has records. An hour without any keeps its counts, because its records may
-# have been purged.
+# True for an hour that has records. An hour without records keeps its counts, because the records
+# may have been purged.
 HAS_RECORDS: Final = " OR ".join(
     f"EXISTS (SELECT FROM {table} WHERE tenant_id = %(tenant)s"
     " AND occurred_at >= %(start)s AND occurred_at < %(end)s)"

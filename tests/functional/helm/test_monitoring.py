@@ -16,7 +16,7 @@ from inference.recording.metrics.completion_metrics import CompletionMetrics
 from inference.recording.metrics.engine_metrics import (
     EngineMetricsPoller,
     EngineMetricsReader,
-    Values,
+    MetricValues,
 )
 from inference.recording.metrics.gateway_metrics import EventLoopLagProbe
 from tenants.base.worker_metrics import WorkerMetricsCollector
@@ -48,7 +48,7 @@ _SUFFIXES = {"counter": ("_total",), "gauge": ("",), "histogram": ("_bucket", "_
 
 
 class _NoEngine(EngineMetricsReader):
-    async def read(self, replica: object) -> Values | None:
+    async def read(self, replica: object) -> MetricValues | None:
         raise AssertionError("this test must not query an engine")
 
 

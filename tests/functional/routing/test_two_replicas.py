@@ -16,7 +16,7 @@ import aiohttp
 import pytest
 
 from inference.pools.speculation.acceptance_rate import MIN_ACCEPTANCE
-from inference.pools.vllm.monitoring import parse
+from inference.pools.vllm.monitoring import parse_metrics
 from inference.routing.consistent_hashing import MIN_GAIN_TOKENS
 from tests.benchmarks.replicas import OwnReplica
 from tests.benchmarks.synthetic_code import SUFFIX, CodeText
@@ -241,7 +241,7 @@ async def _tokens_per_step(replica: OwnReplica, write: Callable[[random.Random],
 async def _read_counters(session: aiohttp.ClientSession) -> tuple[float, float]:
     """Return the generated tokens and the steps of an engine."""
     async with session.get("/metrics") as response:
-        values = parse(await response.text())
+        values = parse_metrics(await response.text())
     tokens, steps = "vllm:generation_tokens_total", "vllm:iteration_tokens_total_count"
     return sum(values[tokens]), sum(values[steps])
 

@@ -5,7 +5,7 @@ from contextlib import ExitStack
 import pytest
 from django.test import Client, override_settings
 
-from console.limits.password_hashing import MAX_CHECKS, hashing_slot
+from console.limits.password_hashing import MAX_HASHES, hashing_slot
 from console.limits.throttling import (
     MAX_TRIES,
     MAX_TRIES_OF_NETWORK,
@@ -194,7 +194,7 @@ def test_the_addresses_of_one_ipv6_network_count_as_one(cast: Cast) -> None:
 
 def test_sign_in_asks_to_retry_while_all_hashing_slots_are_in_use(cast: Cast) -> None:
     with ExitStack() as held_slots:
-        for _ in range(MAX_CHECKS):
+        for _ in range(MAX_HASHES):
             held_slots.enter_context(hashing_slot())
         client = Client(REMOTE_ADDR="198.51.100.7")
         response = client.post(

@@ -13,7 +13,7 @@ import pytest
 from django.test import Client
 
 from caret.foundation.postgres.tenant_scope import tenant_scope
-from console.limits.outbound_limit import OUTWARD
+from console.limits.outbound_limit import OUTBOUND_LIMIT
 from tenants.base.permissions import Role
 from tenants.compliance.audit_sinks.operations import MAX_NAME_CHARS
 from tenants.models import AuditEntry, AuditSink
@@ -205,7 +205,7 @@ def test_each_tenant_has_a_limit_of_concurrent_sink_tests(
     sink_id = post(alice, name="Splunk", address=hook.url).json()["sink"]["id"]
     with ExitStack() as held_slots:
         for _ in range(8):  # the limit of each tenant
-            held_slots.enter_context(OUTWARD.acquire(company.tenant_id))
+            held_slots.enter_context(OUTBOUND_LIMIT.acquire(company.tenant_id))
 
         refused_test = post(alice, f"{ADDRESS}/{sink_id}/test")
 
@@ -224,7 +224,7 @@ def test_the_limit_of_concurrent_requests_covers_domain_verification(
     domain = post(olga, "/api/v1/domains", name=f"{company.slug}.example").json()
     with ExitStack() as held_slots:
         for _ in range(8):  # the limit of each tenant
-            held_slots.enter_context(OUTWARD.acquire(company.tenant_id))
+            held_slots.enter_context(OUTBOUND_LIMIT.acquire(company.tenant_id))
 
         refused_check = post(olga, f"/api/v1/domains/{domain['id']}/verify")
 
@@ -237,6 +237,6 @@ def test_the_limit_of_another_tenant_is_independent(
     sink_id = post(alice, name="Splunk", address=hook.url).json()["sink"]["id"]
     with ExitStack() as held_slots:
         for _ in range(8):  # the limit of each tenant
-            held_slots.enter_context(OUTWARD.acquire("a neighbour"))
+            held_slots.enter_context(OUTBOUND_LIMIT.acquire("a neighbour"))
 
         assert post(alice, f"{ADDRESS}/{sink_id}/test").status_code == 200

@@ -68,7 +68,7 @@ def test_a_restore_brings_back_the_data_without_sessions(
         with pytest.raises(DatabaseError, match="uuid"):
             AuditEntry.objects.count()
 
-    assert "0 keys were destroyed again, 0 erasures" in output
+    assert "0 encryption keys were destroyed again, 0 erasures" in output
     assert re.search(r"last audit entry \(\d{4}-\d\d-\d\d \d\d:\d\d UTC\) are lost, legal", output)
     assert SECRET in contents[0].decode()
     assert rls_bypasses == []
@@ -139,7 +139,7 @@ def test_data_shredded_after_the_backup_stays_shredded(
         with tenant_scope(tenant_id):
             (entry,) = AuditEntry.objects.filter(action="keys.destroyed_again")
 
-    assert f"{len(shredded)} keys were destroyed again" in output
+    assert f"{len(shredded)} encryption keys were destroyed again" in output
     assert SECRET in others_contents[0].decode()
     assert entry.after == {"keys": len(shredded)}
 
@@ -224,7 +224,7 @@ def test_a_command_completes_the_erasures_of_an_interrupted_restore(
         with pytest.raises(KeyDestroyed):
             open_contents(acme.company)
 
-    assert "1 keys were destroyed again" in output
+    assert "1 encryption keys were destroyed again" in output
 
 
 def test_a_tombstone_that_could_not_be_stored_is_stored_later(

@@ -21,9 +21,9 @@ from tenants.base.errors import Conflict, Forbidden, InvalidValue, NotFound
 from tenants.base.operator_roles import OperatorRole
 from tenants.fleet.operators.accounts import OperatorView
 from tenants.fleet.pools.added_replicas import (
-    AddReplica,
+    AdditionRequest,
     FleetView,
-    RemoveReplica,
+    RemovalRequest,
     add_replica,
     read_additions,
     remove_replica,
@@ -94,7 +94,7 @@ async def _add_replica(
     return add_replica(
         connection,
         operator=_operator(role),
-        addition=AddReplica(**form_fields),
+        addition=AdditionRequest(**form_fields),
         fleet=fleet,
         now=NOW,
     )
@@ -111,7 +111,7 @@ async def _remove_replica(
     remove_replica(
         connection,
         operator=_operator(),
-        removal=RemoveReplica(**form_fields | fields),
+        removal=RemovalRequest(**form_fields | fields),
         fleet=fleet,
         now=NOW,
     )
@@ -257,7 +257,7 @@ async def test_a_pool_without_allowed_networks_accepts_no_replica(
     site: Site, connection: redis.Redis
 ) -> None:
     fleet = FleetView({POOL: frozenset()}, {}, frozenset())
-    addition = AddReplica(POOL, "http://localhost:1", "Ticket 4711")
+    addition = AdditionRequest(POOL, "http://localhost:1", "Ticket 4711")
 
     with pytest.raises(Conflict, match="does not allow you to add replicas"):
         add_replica(connection, operator=_operator(), addition=addition, fleet=fleet, now=NOW)
@@ -298,6 +298,6 @@ async def test_a_concurrent_change_is_refused(site: Site, connection: redis.Redi
     await _add_replica(connection, site)
 
     with pytest.raises(Conflict, match="Another operator"):
-        store.set_entry(connection, "demo-fast a:1", b"", is_set=True, version=version_before)
+        store.change_entry(connection, "demo-fast a:1", b"", is_set=True, version=version_before)
 
     assert len(read_additions(connection).replicas) == 1

@@ -12,7 +12,7 @@ from django.conf import settings
 from django.core.management import call_command
 from django.utils import timezone
 
-from console.limits.password_hashing import MAX_CHECKS, hashing_slot
+from console.limits.password_hashing import MAX_HASHES, hashing_slot
 from console.limits.throttling import MAX_ATTEMPTS, MAX_TRIES, Secret, SecretAttempt, count_attempt
 from console.sign_in.sessions.operator_cookies import cookie_names
 from tenants.base.permissions import Role
@@ -92,7 +92,7 @@ def test_guessing_is_throttled() -> None:
 def test_attempts_while_all_hashing_slots_are_in_use_do_not_count() -> None:
     account, browser = make_account(), new_browser()
     with ExitStack() as held_slots:
-        for _ in range(MAX_CHECKS):
+        for _ in range(MAX_HASHES):
             held_slots.enter_context(hashing_slot())
         for _ in range(MAX_TRIES):
             assert browser.sign_in(account.form()).status_code == 503

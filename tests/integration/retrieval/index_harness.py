@@ -14,7 +14,7 @@ from caret.contracts.retrieval import (
     FILES,
     MAX_FILES_QUEUED,
     QUERIES,
-    STREAM_MS,
+    TRIM_AGE_MS,
     FileUpload,
     RetrievalScope,
     Sealer,
@@ -114,7 +114,7 @@ class TenantIndex:
 
 
 def add_to_stream(stream: str, sealed: bytes) -> None:
-    limits = (str(STREAM_MS), str(MAX_FILES_QUEUED))
+    limits = (str(TRIM_AGE_MS), str(MAX_FILES_QUEUED))
     connect_to_redis().eval(ADD_SCRIPT, 1, stream, sealed, FIELD, *limits)
 
 

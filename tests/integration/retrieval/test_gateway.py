@@ -120,7 +120,7 @@ async def test_a_file_is_sent_again_after_a_change_or_a_long_time(
         clock.pass_s(seconds)
         retrieval.find(make_request(acme, prefix="", files=(ContextFile("b.py", text, 0),)))
         await retrieval.client.send_pending()
-        return len(await in_thread(lambda: acme.context.streams.read(FILES, count=9)))
+        return len(await in_thread(lambda: acme.context.streams.dequeue(FILES, count=9)))
 
     assert await num_sent_after(0, "one = 1") == 1
     assert await num_sent_after(FILE_EVERY_S, "one = 1") == 0

@@ -120,7 +120,7 @@ def test_the_least_recently_used_files_are_evicted(acme: TenantIndex) -> None:
     with tenant_scope(acme.company.tenant_id):
         rows = RetrievalChunk.objects.filter(tenant_id=acme.company.tenant_id)
 
-        erasure.evict_least_used(rows, keep=2)
+        erasure.evict_least_recently_used(rows, keep=2)
 
     assert acme.indexed_paths() == {"1.py", "2.py"}
 

@@ -14,7 +14,7 @@ from caret.contracts.retrieval import (
     FILES,
     MAX_AGE_S,
     QUERIES,
-    STREAM_MS,
+    TRIM_AGE_MS,
     FileUpload,
     RetrievalScope,
     SnippetQuery,
@@ -187,7 +187,7 @@ def test_redis_contains_no_clear_text_and_messages_expire(acme: TenantIndex) -> 
 
     assert acme.company.tenant_id.encode() in redis_before  # in the envelope, in clear text
     assert planted_word.encode() not in redis_before + redis_afterwards
-    assert all(0 < wait_ms <= STREAM_MS for wait_ms in expiries_ms)
+    assert all(0 < wait_ms <= TRIM_AGE_MS for wait_ms in expiries_ms)
     assert 0 < connect_to_redis().pttl(build_results_key(gateway)) <= MAX_AGE_S * 1_000
     assert connect_to_redis().xlen(FILES) == connect_to_redis().xlen(QUERIES) == 0
 

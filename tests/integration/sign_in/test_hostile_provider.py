@@ -12,7 +12,7 @@ import jwt
 import pytest
 from cryptography.hazmat.primitives import serialization
 
-from console.limits.outbound_limit import OUTWARD
+from console.limits.outbound_limit import OUTBOUND_LIMIT
 from console.sign_in.sso.egress_session import BOUNDS
 from tenants.base import redis_connection
 from tenants.base.permissions import Role
@@ -107,7 +107,7 @@ def test_each_tenant_has_a_limit_of_concurrent_provider_requests(
 ) -> None:
     with ExitStack() as held_slots:
         for _ in range(8):  # the limit
-            held_slots.enter_context(OUTWARD.acquire(company.tenant_id))
+            held_slots.enter_context(OUTBOUND_LIMIT.acquire(company.tenant_id))
         refusal = request_sign_in(owner)
         other_company = make_company("hooli", {Role.OWNER: "hank"})
         make_domain(other_company, f"{other_company.slug}.example", verified=True)

@@ -9,7 +9,7 @@ from django.core import mail
 from django.http import HttpRequest
 from django.utils import timezone
 
-from console.limits.password_hashing import MAX_CHECKS, check_password, hashing_slot
+from console.limits.password_hashing import MAX_HASHES, check_password, hashing_slot
 from console.limits.throttling import MAX_ATTEMPTS, MAX_PASSWORD_CHANGES, MAX_WAIT_S, Secret
 from tenants.identity.passwords.operations import reset_password
 from tenants.identity.passwords.reset_links import ResetLink
@@ -196,7 +196,7 @@ def test_a_change_is_refused_while_all_hashing_slots_are_in_use(
 ) -> None:
     monkeypatch.setattr("console.limits.password_hashing.MAX_WAIT_S", 0.01)
     client = signed_in(olga).client
-    slots = [hashing_slot() for _ in range(MAX_CHECKS)]
+    slots = [hashing_slot() for _ in range(MAX_HASHES)]
     for slot in slots:
         slot.__enter__()
     try:

@@ -4,6 +4,7 @@ Users can also list and end their sessions.
 """
 
 from contextlib import ExitStack
+from uuid import UUID
 
 import pytest
 from allauth.mfa.models import Authenticator
@@ -11,13 +12,17 @@ from django.core.cache import cache
 from django.utils import timezone
 
 from caret.foundation.postgres.tenant_scope import tenant_scope
-from console.limits.password_hashing import MAX_CHECKS, hashing_slot
+from console.limits.password_hashing import MAX_HASHES, hashing_slot
 from console.limits.throttling import MAX_ATTEMPTS, Secret
 from tenants.base.permissions import Role
 from tenants.identity.member_lifecycle import remove_member
 from tenants.identity.members.operations import insert_membership
 from tenants.identity.sso.operations import require_second_factor
 from tenants.models import User
+from tenants.policy.document import DEFAULT_POLICY, serialize_policy
+from tenants.policy.operations import set_policy
+from tenants.policy.overrides.operations import set_override
+from tenants.policy.overrides.queries import OverrideSubject, SubjectKind
 from tests.fixtures.companies import PASSWORD, Company, make_company
 from tests.fixtures.users import make_colleague
 from tests.integration.sign_in.browser import Browser, code_of, new_browser
@@ -156,7 +161,7 @@ def test_a_step_up_asks_to_retry_while_all_hashing_slots_are_in_use(browser: Bro
     browser.sign_in()
     browser.client.get("/account/second-factor/app")
     with ExitStack() as held_slots:
-        for _ in range(MAX_CHECKS):
+        for _ in range(MAX_HASHES):
             held_slots.enter_context(hashing_slot())
         refusal = browser.client.post("/account/confirm?next=/account/x", {"password": PASSWORD})
 
@@ -189,6 +194,36 @@ def test_a_user_without_a_required_factor_can_only_set_it_up(
 
     assert page["Location"] == "/account/second-factor"
     assert (answer.status_code, answer.json()["code"]) == (403, "second_factor_required")
+
+
+@pytest.mark.parametrize("kind", ["policy", "override"])
+def test_the_policy_or_an_override_can_require_a_second_factor(kind: str) -> None:
+    company = make_company("hooli", {Role.OWNER: "hank", Role.DEVELOPER: "dana"})
+    browser = new_browser(company.people[Role.OWNER])
+    colleague = new_browser(company.people[Role.DEVELOPER])
+    fields = {"is_mfa_required": True}
+    if kind == "policy":
+        document = serialize_policy(DEFAULT_POLICY) | fields
+        set_policy(actor=company.platform, document=document, reason="test", now=timezone.now())
+    else:
+        subject = OverrideSubject(SubjectKind.USER, UUID(browser.person.user_id))
+        set_override(
+            actor=company.platform,
+            subject=subject,
+            document=fields,
+            reason="test",
+            now=timezone.now(),
+        )
+    browser.sign_in()
+    colleague.sign_in()
+
+    page, answer = browser.client.get("/"), browser.client.get("/api/v1/keys")
+
+    assert page["Location"] == "/account/second-factor"
+    assert (answer.status_code, answer.json()["code"]) == (403, "second_factor_required")
+    assert colleague.is_signed_in() == (kind == "override")
+    browser.set_up_app()
+    assert browser.is_signed_in()
 
 
 def test_a_user_with_the_required_factor_has_access(company: Company, browser: Browser) -> None:

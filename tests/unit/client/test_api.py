@@ -327,7 +327,7 @@ def test_types_are_resolved_through_references() -> None:
     )
 
     assert {
-        field.name: field.kind for field in create.fields if field.name in ("kind", "scopes")
+        field.name: field.value_type for field in create.fields if field.name in ("kind", "scopes")
     } == {
         "kind": ParameterType.TEXT,
         "scopes": ParameterType.LIST,

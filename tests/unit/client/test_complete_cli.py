@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from websockets.sync.server import ServerConnection, serve
 
-from caret.client.complete_cli import _BY_SUFFIX, EXIT_REFUSED, EXIT_USAGE, main
+from caret.client.complete_cli import _LANGUAGES, EXIT_REFUSED, EXIT_USAGE, main
 from caret.contracts.language_ids import LANGUAGES
 
 META = {
@@ -271,4 +271,4 @@ def test_the_key_of_the_demonstration_tenant_is_used(
 
 
 def test_the_gateway_knows_every_detected_language() -> None:
-    assert set(_BY_SUFFIX.values()) <= LANGUAGES
+    assert set(_LANGUAGES.values()) <= LANGUAGES

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from caret.client.complete_cli import CursorOutOfRange, CursorSplit, cut_at, language_of
+from caret.client.complete_cli import CursorOutOfRange, CursorSplit, find_language, split_at_cursor
 
 TEXT = "abc\nde\n"
 
@@ -21,7 +21,7 @@ TEXT = "abc\nde\n"
     ],
 )
 def test_lines_and_columns_count_from_one(line: int, column: int, expected: CursorSplit) -> None:
-    assert cut_at(TEXT, line=line, column=column) == expected
+    assert split_at_cursor(TEXT, line=line, column=column) == expected
 
 
 @pytest.mark.parametrize(
@@ -39,11 +39,11 @@ def test_a_cursor_outside_the_file_is_rejected_with_the_end(
     line: int, column: int, message: str
 ) -> None:
     with pytest.raises(CursorOutOfRange, match=message):
-        cut_at(TEXT, line=line, column=column)
+        split_at_cursor(TEXT, line=line, column=column)
 
 
 def test_an_empty_file_has_one_position() -> None:
-    assert cut_at("", line=1, column=1) == CursorSplit("", "")
+    assert split_at_cursor("", line=1, column=1) == CursorSplit("", "")
 
 
 @given(st.text(alphabet="ab\n世🙂\r\t"), st.data())
@@ -52,7 +52,7 @@ def test_prefix_and_suffix_make_up_the_file(text: str, data: st.DataObject) -> N
     line = data.draw(st.integers(1, len(lines)))
     column = data.draw(st.integers(1, len(lines[line - 1]) + 1))
 
-    split = cut_at(text, line=line, column=column)
+    split = split_at_cursor(text, line=line, column=column)
 
     assert split.prefix + split.suffix == text
     assert split.prefix.count("\n") == line - 1
@@ -63,4 +63,4 @@ def test_prefix_and_suffix_make_up_the_file(text: str, data: st.DataObject) -> N
     [("a.py", "python"), ("src/A.PY", "python"), ("a.tar.rs", "rust"), ("Makefile", ""), ("a", "")],
 )
 def test_the_language_is_detected_by_file_name(path: str, language: str) -> None:
-    assert language_of(path) == language
+    assert find_language(path) == language

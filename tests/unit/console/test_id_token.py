@@ -13,9 +13,9 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from console.sign_in.sso.id_token import (
     CLOCK_SKEW_S,
     REQUIRED_CLAIMS,
-    ProviderRefused,
+    ProviderResponseRejected,
     require_algorithm,
-    verify_claims,
+    verify_id_token,
 )
 
 ISSUER, CLIENT_ID = "https://login.example.com", "caret"
@@ -42,16 +42,16 @@ def claims(**changes: Any) -> dict[str, Any]:
 def accept(token: str, key: Any) -> dict[str, Any]:
     """Verify a token and return its claims.
 
-    Raises ProviderRefused.
+    Raises ProviderResponseRejected.
     """
     algorithm = require_algorithm(token)
-    return verify_claims(token, key, algorithm=algorithm, issuer=ISSUER, client_id=CLIENT_ID)
+    return verify_id_token(token, key, algorithm=algorithm, issuer=ISSUER, client_id=CLIENT_ID)
 
 
 def accept_claims(key: rsa.RSAPrivateKey, **changes: Any) -> dict[str, Any]:
     """Sign and verify claims.
 
-    Raises ProviderRefused.
+    Raises ProviderResponseRejected.
     """
     return accept(jwt.encode(claims(**changes), key, "RS256"), key.public_key())
 
@@ -89,7 +89,7 @@ def test_other_algorithms_are_rejected_before_a_key_is_fetched(
     key: rsa.RSAPrivateKey, algorithm: object
 ) -> None:
     """HS256 with the public key as the secret is the most important case."""
-    with pytest.raises(ProviderRefused) as exc_info:
+    with pytest.raises(ProviderResponseRejected) as exc_info:
         require_algorithm(forge_token(algorithm, key))
 
     assert exc_info.value.reason in {"algorithm_not_allowed", "malformed"}
@@ -97,7 +97,7 @@ def test_other_algorithms_are_rejected_before_a_key_is_fetched(
 
 @pytest.mark.parametrize("name", REQUIRED_CLAIMS)
 def test_a_missing_claim_is_named(key: rsa.RSAPrivateKey, name: str) -> None:
-    with pytest.raises(ProviderRefused, match=f"missing_claim_{name}"):
+    with pytest.raises(ProviderResponseRejected, match=f"missing_claim_{name}"):
         accept_claims(key, **{name: None})
 
 
@@ -123,7 +123,7 @@ def test_a_missing_claim_is_named(key: rsa.RSAPrivateKey, name: str) -> None:
 def test_a_token_with_a_wrong_claim_is_rejected(
     key: rsa.RSAPrivateKey, changes: dict[str, Any], reason: str
 ) -> None:
-    with pytest.raises(ProviderRefused) as exc_info:
+    with pytest.raises(ProviderResponseRejected) as exc_info:
         accept_claims(key, **changes)
 
     assert exc_info.value.reason == reason
@@ -147,18 +147,18 @@ def test_clocks_may_differ_by_a_minute_at_most(key: rsa.RSAPrivateKey) -> None:
         ({"iat": fast + 10}, "token_from_the_future"),
         ({"nbf": fast + 10}, "token_from_the_future"),
     ):
-        with pytest.raises(ProviderRefused, match=reason):
+        with pytest.raises(ProviderResponseRejected, match=reason):
             accept_claims(key, **changes)
 
 
 def test_a_token_signed_with_another_key_is_rejected(key: rsa.RSAPrivateKey) -> None:
     other_key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
 
-    with pytest.raises(ProviderRefused, match="invalid_signature"):
+    with pytest.raises(ProviderResponseRejected, match="invalid_signature"):
         accept(jwt.encode(claims(), other_key, "RS256"), key.public_key())
 
 
 @pytest.mark.parametrize("token", ["", ".", "a.b.c", "é", "e30.e30.", "[" * 9_000])
 def test_a_malformed_token_is_rejected(token: str) -> None:
-    with pytest.raises(ProviderRefused):
+    with pytest.raises(ProviderResponseRejected):
         require_algorithm(token)

@@ -12,8 +12,8 @@ from inference.demo_model.model import ModelDimensions, Qwen3
 from inference.demo_model.training import checkpoint
 from inference.demo_model.training.checkpoint import (
     CheckpointError,
-    TrainedCheckpoint,
     TrainingProgress,
+    TrainingState,
 )
 from inference.demo_model.training.optimiser import make_optimisers
 
@@ -23,13 +23,13 @@ TINY = ModelDimensions(
 TOKENS = torch.arange(16).view(2, 8)
 
 
-def make_initial_state(step: int = 0) -> TrainedCheckpoint:
+def make_initial_state(step: int = 0) -> TrainingState:
     torch.manual_seed(1)
     model = Qwen3(TINY)
-    return TrainedCheckpoint(model, make_optimisers(model), TrainingProgress(step=step))
+    return TrainingState(model, make_optimisers(model), TrainingProgress(step=step))
 
 
-def take_step(state: TrainedCheckpoint) -> None:
+def take_step(state: TrainingState) -> None:
     torch.autograd.backward(state.model.loss(TOKENS, TOKENS, torch.ones(2, 8)))
     for optimiser in state.optimisers:
         optimiser.step()
@@ -37,7 +37,7 @@ def take_step(state: TrainedCheckpoint) -> None:
     state.progress.step += 1
 
 
-def save_steps(folder: Path, num_steps: int) -> TrainedCheckpoint:
+def save_steps(folder: Path, num_steps: int) -> TrainingState:
     state = make_initial_state()
     for _ in range(num_steps):
         take_step(state)
@@ -45,7 +45,7 @@ def save_steps(folder: Path, num_steps: int) -> TrainedCheckpoint:
     return state
 
 
-def resume(folder: Path) -> TrainedCheckpoint:
+def resume(folder: Path) -> TrainingState:
     state = make_initial_state()
     content = checkpoint.load_newest(folder)
     assert content is not None

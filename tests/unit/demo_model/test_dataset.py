@@ -12,16 +12,16 @@ from inference.demo_model.dataset.notices import compose_notices
 from inference.demo_model.dataset.packages import (
     Package,
     PackageError,
-    licence_of,
+    check_wheel_licence,
     licence_texts,
     open_wheel,
     read_list,
 )
 from inference.demo_model.dataset.python_files import (
     HeldOutFilter,
+    drop_copies,
     is_ordinary_source,
     iterate_wheel_files,
-    without_copies,
 )
 
 CODE = "".join(f"def function_{n}(value):\n    return value + {n}\n\n\n" for n in range(60))
@@ -78,7 +78,7 @@ def test_files_without_ordinary_source_are_left_out(text: str) -> None:
 def test_a_copy_with_other_whitespace_is_left_out() -> None:
     files = [source(CODE), source(CODE.replace("    ", "\t"), "tool/copy.py")]
 
-    assert list(without_copies(files)) == files[:1]
+    assert list(drop_copies(files)) == files[:1]
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_a_wheel_with_a_copyleft_licence_is_rejected(tmp_path: Path) -> None:
     package = write_wheel(tmp_path, {"tool/core.py": CODE}, licence="GPL-3.0")
 
     with open_wheel(package, tmp_path) as wheel, pytest.raises(LicenceError):
-        licence_of(wheel)
+        check_wheel_licence(wheel)
 
 
 def test_the_licence_of_a_vendored_package_is_not_used_for_the_package(
@@ -138,7 +138,7 @@ def test_the_licence_of_a_vendored_package_is_not_used_for_the_package(
         wheel.writestr("tool-1.0.dist-info/LICENSE", MIT)
 
     with zipfile.ZipFile(path) as wheel, pytest.raises(LicenceError, match=r"GPL-3\.0"):
-        licence_of(wheel)
+        check_wheel_licence(wheel)
 
 
 def test_licence_texts_of_vendored_packages_are_left_out(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ pytest.importorskip("torch", reason="torch is missing; platform/scripts/setup --
 
 import torch
 
-from inference.demo_model.export import as_stored
+from inference.demo_model.export import convert_weights
 
 WEIGHTS = {
     "embed_tokens.weight": torch.randn(8, 4),
@@ -18,7 +18,7 @@ MATRIX = "layers.0.mlp.up_proj.weight"
 
 
 def test_a_quantised_matrix_is_close_to_the_trained_one_in_each_channel() -> None:
-    stored = as_stored(WEIGHTS, is_quantised=True)
+    stored = convert_weights(WEIGHTS, is_quantised=True)
 
     scale = stored[f"model.{MATRIX}_scale"].float()
     difference = stored[f"model.{MATRIX}"].float() * scale - WEIGHTS[MATRIX]
@@ -27,14 +27,14 @@ def test_a_quantised_matrix_is_close_to_the_trained_one_in_each_channel() -> Non
 
 
 def test_embedding_and_norms_are_not_quantised() -> None:
-    stored = as_stored(WEIGHTS, is_quantised=True)
+    stored = convert_weights(WEIGHTS, is_quantised=True)
 
     assert stored["model.embed_tokens.weight"].dtype is torch.bfloat16
     assert stored["model.norm.weight"].dtype is torch.bfloat16
 
 
 def test_without_quantisation_everything_is_bfloat16() -> None:
-    stored = as_stored(WEIGHTS, is_quantised=False)
+    stored = convert_weights(WEIGHTS, is_quantised=False)
 
     assert {weight.dtype for weight in stored.values()} == {torch.bfloat16}
     assert set(stored) == {f"model.{name}" for name in WEIGHTS}

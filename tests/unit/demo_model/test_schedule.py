@@ -27,7 +27,7 @@ def test_a_cool_down_reduces_the_rate_to_zero(step: int, factor: float) -> None:
 
 
 def test_a_cool_down_has_a_last_step_and_a_stable_run_has_none() -> None:
-    assert (STABLE.last_step, COOLING.last_step) == (None, 1100)
+    assert (STABLE.end_step, COOLING.end_step) == (None, 1100)
 
 
 def test_a_cool_down_changes_the_mixture_from_its_first_step() -> None:

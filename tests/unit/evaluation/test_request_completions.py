@@ -50,8 +50,8 @@ async def test_a_completion_is_truncated_at_its_line_as_for_users() -> None:
     (completion,) = await request_from(engine, [TASK])
 
     assert completion.text == "width * height"
-    assert completion.first_token_ms is not None
-    assert completion.first_token_ms <= completion.total_ms
+    assert completion.first_text_ms is not None
+    assert completion.first_text_ms <= completion.total_ms
 
 
 async def test_tasks_are_spread_over_replicas_with_one_cache_salt() -> None:

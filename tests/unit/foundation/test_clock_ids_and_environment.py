@@ -16,6 +16,7 @@ from caret.foundation.environment import (
     env_int,
     env_list,
     env_secret,
+    env_server,
     env_text,
 )
 from caret.foundation.ids import new_request_id, uuid7
@@ -127,3 +128,17 @@ def test_a_secret_in_the_environment_needs_no_file(
 def test_a_missing_secret_file_is_rejected_by_name(tmp_path: Path) -> None:
     with pytest.raises(BadSetting, match="CARET_X"):
         env_secret("CARET_X", default_file=tmp_path / "missing")
+
+
+def test_a_server_is_an_ip_address_and_a_port(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CARET_X", "[2001:db8::1]:53")
+
+    assert env_server("CARET_X") == ("2001:db8::1", 53)
+
+
+@pytest.mark.parametrize("text", ["10.0.0.2", "10.0.0.2:-1", "10.0.0.2:0", "1.2.3.4:65536", "a:53"])
+def test_an_invalid_server_is_rejected_by_name(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setenv("CARET_X", text)
+
+    with pytest.raises(BadSetting, match="CARET_X"):
+        env_server("CARET_X")

@@ -12,15 +12,15 @@ from inference.pools.speculation.acceptance_rate import (
     MIN_TOKENS,
     AcceptanceRates,
     AcceptanceWindow,
-    Kind,
+    RequestKind,
 )
 
-PYTHON, HTML, RUST = Kind("python"), Kind("html"), Kind("rust")
+PYTHON, HTML, RUST = RequestKind("python"), RequestKind("html"), RequestKind("rust")
 # For each language: the drafted tokens per generated token, and the accepted share of the drafts.
 TRUTH = {PYTHON: (1.2, 0.7), HTML: (0.8, 0.2), RUST: (1.0, 0.5)}
 
 
-def _window(generated: dict[Kind, int], noise: random.Random) -> AcceptanceWindow:
+def _window(generated: dict[RequestKind, int], noise: random.Random) -> AcceptanceWindow:
     drafted = accepted = 0
     for kind, tokens in generated.items():
         rate, share = TRUTH[kind]
@@ -31,7 +31,7 @@ def _window(generated: dict[Kind, int], noise: random.Random) -> AcceptanceWindo
 
 
 def _mixed(
-    num_windows: int, *, seed: int = 1, kinds: tuple[Kind, ...] = (PYTHON, HTML)
+    num_windows: int, *, seed: int = 1, kinds: tuple[RequestKind, ...] = (PYTHON, HTML)
 ) -> AcceptanceRates:
     noise, acceptances = random.Random(seed), AcceptanceRates()
     for _ in range(num_windows):
@@ -119,7 +119,7 @@ def test_a_language_without_drafts_is_not_low() -> None:
 
 def test_at_most_twelve_of_many_languages_are_estimated() -> None:
     noise, acceptances = random.Random(6), AcceptanceRates()
-    kinds = [Kind(f"language {n}") for n in range(40)]
+    kinds = [RequestKind(f"language {n}") for n in range(40)]
     for _ in range(200):
         generated = {kind: noise.randrange(20, 400) for kind in noise.sample(kinds, 10)}
         acceptances.add(AcceptanceWindow(generated, drafted=100, accepted=60))

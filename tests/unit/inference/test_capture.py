@@ -23,7 +23,7 @@ from inference.completion.request import Principal
 from inference.completion.request_trace import RequestTrace
 from inference.completion.suggestion_edit import SuggestionEdit
 from inference.content_capture.capture import capture_completion, capture_edit
-from inference.content_capture.sender import batches, redact_content
+from inference.content_capture.sender import redact_content, split_into_batches
 from tests.fakes.clock import FakeClock
 from tests.fakes.requests import make_admitted, make_arrival
 from tests.fakes.tenants import ADA, make_policy, make_principal
@@ -206,7 +206,7 @@ async def test_a_secret_in_an_edited_suggestion_is_redacted() -> None:
 def test_batches_are_bounded_and_complete() -> None:
     items = [completion(prefix="a" * length) for length in (90_000, 90_000, 90_000, 900_000, 1)]
 
-    content_batches = batches(list(items))
+    content_batches = split_into_batches(list(items))
 
     assert [item for batch in content_batches for item in batch.items] == items
     assert [len(batch.items) for batch in content_batches] == [2, 1, 1, 1]

@@ -7,7 +7,7 @@ import pytest
 from caret.contracts.retrieval import MAX_FILE_CHARS
 from inference.completion.incoming_request import ContextFile
 from inference.completion.snippet import Snippet
-from inference.context.sources.ranking import drop_duplicates
+from inference.context.sources.ranking import drop_useless_snippets
 from tests.fakes.prompts import assemble_prompt, text_of
 
 LINES = [f"    total_{n} = price_{n} * quantity_{n}" for n in range(12)]
@@ -80,6 +80,10 @@ def test_a_sent_file_is_split_once_and_a_very_large_one_never(
     _CountingText.num_splits = 0
     counted_text = _CountingText("x = 1\n" * num_lines)
 
-    list(drop_duplicates([SNIPPET] * 8, prompt_texts=(), open_files={SNIPPET.path: counted_text}))
+    list(
+        drop_useless_snippets(
+            [SNIPPET] * 8, prompt_texts=(), open_files={SNIPPET.path: counted_text}
+        )
+    )
 
     assert _CountingText.num_splits == num_splits

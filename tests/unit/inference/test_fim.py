@@ -15,7 +15,7 @@ from inference.context.prompt.model_formats.layout import (
     lay_out,
     resolve_markers,
     resolve_order,
-    stop_token_ids,
+    resolve_stop_token_ids,
 )
 from inference.context.prompt.model_formats.model_families import (
     FAMILIES,
@@ -140,7 +140,7 @@ def test_other_files_come_between_the_start_and_the_first_marker(order: FimOrder
 @pytest.mark.parametrize("name", VOCABULARIES)
 def test_every_marker_of_a_family_ends_a_completion(name: str) -> None:
     tokens, family = _tokens(*VOCABULARIES[name]), _family(name)
-    stops = stop_token_ids(family, tokens)
+    stops = resolve_stop_token_ids(family, tokens)
 
     markers = (family.prefix, family.suffix, family.middle, family.file_separator)
     marker_ids = {tokens.get_token_id(marker) for marker in (*markers, *family.ends) if marker}
@@ -150,7 +150,7 @@ def test_every_marker_of_a_family_ends_a_completion(name: str) -> None:
 def test_an_end_marker_missing_from_the_tokenizer_is_left_out() -> None:
     tokens = _tokens("<fim_prefix>", "<fim_suffix>", "<fim_middle>")
 
-    stops = stop_token_ids(detect_family(tokens.get_token_id, model="m"), tokens)
+    stops = resolve_stop_token_ids(detect_family(tokens.get_token_id, model="m"), tokens)
 
     assert len(stops) == 3
 

@@ -10,8 +10,8 @@ from inference.gateway.snapshots.snapshot_store import SnapshotStore
 from inference.pools.health.outlier_detection import MAX_CONSECUTIVE_LATE
 from inference.pools.health.replica_states import COOLDOWN_S, HealthStatus, ReplicaStates
 from inference.pools.pool_config import Replica
-from inference.pools.vllm.monitoring import parse
-from inference.recording.metrics.engine_metrics import EngineMetricsPoller, Values
+from inference.pools.vllm.monitoring import parse_metrics
+from inference.recording.metrics.engine_metrics import EngineMetricsPoller, MetricValues
 from inference.recording.metrics.gateway_metrics import (
     PROBE_EVERY_S,
     EventLoopLagProbe,
@@ -45,15 +45,15 @@ class FakeJournal:
 
 
 class FakeReader:
-    def __init__(self, values: dict[str, Values | None]) -> None:
+    def __init__(self, values: dict[str, MetricValues | None]) -> None:
         self.values = values
 
-    async def read(self, replica: Replica) -> Values | None:
+    async def read(self, replica: Replica) -> MetricValues | None:
         return self.values[replica.name]
 
 
 class SilentReader:
-    async def read(self, replica: Replica) -> Values | None:
+    async def read(self, replica: Replica) -> MetricValues | None:
         await asyncio.sleep(60)
         return {}
 
@@ -179,7 +179,7 @@ def test_draining_and_cooldown_are_exported() -> None:
 
 async def test_engines_behind_one_address_are_combined() -> None:
     (replica,) = make_pool("http://engine-1:8000").replicas
-    poller = EngineMetricsPoller(FakeReader({replica.name: parse(PAGE)}), lambda: [replica])
+    poller = EngineMetricsPoller(FakeReader({replica.name: parse_metrics(PAGE)}), lambda: [replica])
 
     await poller.poll()
 
@@ -194,7 +194,7 @@ async def test_engines_behind_one_address_are_combined() -> None:
 
 async def test_an_unreachable_engine_is_down_and_has_no_old_values() -> None:
     (replica,) = make_pool("http://engine-1:8000").replicas
-    reader = FakeReader({replica.name: parse(PAGE)})
+    reader = FakeReader({replica.name: parse_metrics(PAGE)})
     poller = EngineMetricsPoller(reader, lambda: [replica])
     await poller.poll()
 
@@ -218,7 +218,7 @@ async def test_a_hanging_engine_does_not_block_the_poller(
 
 
 def test_metrics_of_other_programs_are_left_out() -> None:
-    assert set(parse(PAGE)) == {
+    assert set(parse_metrics(PAGE)) == {
         "vllm:num_requests_running",
         "vllm:num_requests_waiting",
         "vllm:kv_cache_usage_perc",

@@ -44,7 +44,7 @@ async def test_an_unhealthy_replica_is_not_available() -> None:
 
 
 async def test_a_hanging_replica_does_not_block_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(health_checker, "MAX_PROBE_S", 0.02)  # a shorter time limit
+    monkeypatch.setattr(health_checker, "MAX_CHECK_S", 0.02)  # a shorter time limit
     replicas, health_check = ReplicaStates(FakeClock()), FakeHealthCheck(hanging=ONE)
     checker = HealthChecker(health_check, replicas, lambda: [ONE, TWO])
 

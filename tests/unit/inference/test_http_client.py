@@ -130,7 +130,7 @@ async def test_a_late_end_of_the_response_does_not_block_the_reader() -> None:
     async with serving(COMPLETE.removesuffix(END), COMPLETE) as (server, client):
         response = await client.post(server.url, b"{}")
         await response.read_lines()
-        response.is_enough = True
+        response.can_reuse_connection = True
         response.close()
         server.writers[0].write(END)
         await wait_until(lambda: bool(client._idle_by_url[server.url]))
@@ -144,7 +144,7 @@ async def test_a_response_without_an_end_closes_its_connection() -> None:
     async with serving(COMPLETE.removesuffix(END)) as (server, client):
         response = await client.post(server.url, b"{}")
         await response.read_lines()
-        response.is_enough = True
+        response.can_reuse_connection = True
         response.close()
 
         await wait_until(lambda: server.num_open == 0)
@@ -161,7 +161,7 @@ async def test_a_connection_that_the_server_does_not_keep_is_replaced(response: 
     async with serving(response, COMPLETE) as (server, client):
         first = await client.post(server.url, b"{}")
         await first.read_lines()
-        first.is_enough = True
+        first.can_reuse_connection = True
         first.close()
 
         assert await lines_of(server, client) == [b"a", b"b"]

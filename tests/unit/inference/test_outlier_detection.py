@@ -79,7 +79,7 @@ def test_a_response_in_time_resets_the_count() -> None:
 def test_requests_abandoned_late_count() -> None:
     detector = _with_requests(MAX_CONSECUTIVE_LATE)
     for request in range(MAX_CONSECUTIVE_LATE):
-        detector.on_abandoned(request, LATE_S)
+        detector.on_ended(request, LATE_S)
 
     assert detector.is_ejected(LATE_S)
 
@@ -87,7 +87,7 @@ def test_requests_abandoned_late_count() -> None:
 def test_requests_abandoned_early_do_not_count() -> None:
     detector = _with_requests(MAX_CONSECUTIVE_LATE)
     for request in range(MAX_CONSECUTIVE_LATE):
-        detector.on_abandoned(request, 0.5 * DEADLINE_S)
+        detector.on_ended(request, 0.5 * DEADLINE_S)
 
     assert not detector.is_ejected(LATE_S)
 
@@ -96,7 +96,7 @@ def test_time_after_the_first_token_does_not_count() -> None:
     detector = _with_requests(MAX_CONSECUTIVE_LATE)
     for request in range(MAX_CONSECUTIVE_LATE):
         detector.on_first_token(request, 0.1)
-        detector.on_abandoned(request, 9.0)
+        detector.on_ended(request, 9.0)
 
     assert not detector.is_ejected(9.0)
 

@@ -202,7 +202,7 @@ def _with_allowed_hosts(*hosts: str) -> Fleet:
 async def test_an_added_replica_gets_requests_after_identifying_itself() -> None:
     fleet = _with_allowed_hosts("10.0.0.0/24")
 
-    fleet.pool_members.add({"demo-fast": [Replica(TWO, f"http://{TWO}")]})
+    fleet.pool_members.set_added({"demo-fast": [Replica(TWO, f"http://{TWO}")]})
     before = fleet.names()
     await fleet.pool_members.reconcile(checks_all=False)
 
@@ -214,7 +214,7 @@ async def test_an_added_replica_that_differs_is_rejected() -> None:
     fleet = _with_allowed_hosts("10.0.0.0/24")
     fleet.network.identities[TWO] = identity(token_ids=(5, 6))
 
-    fleet.pool_members.add({"demo-fast": [Replica(TWO, f"http://{TWO}")]})
+    fleet.pool_members.set_added({"demo-fast": [Replica(TWO, f"http://{TWO}")]})
     await fleet.pool_members.reconcile()
 
     assert fleet.names() == [ONE]
@@ -227,7 +227,7 @@ async def test_a_replica_at_a_host_that_is_not_allowed_gets_no_request(
 ) -> None:
     fleet = _with_allowed_hosts(*hosts)
 
-    fleet.pool_members.add({"demo-fast": [Replica(TWO, f"http://{TWO}")]})
+    fleet.pool_members.set_added({"demo-fast": [Replica(TWO, f"http://{TWO}")]})
     await fleet.pool_members.reconcile()
 
     assert fleet.names() == [ONE]
@@ -239,7 +239,7 @@ async def test_kv_events_from_a_host_that_is_not_allowed_are_rejected() -> None:
     fleet = _with_allowed_hosts("10.0.0.0/24")
 
     added = Replica(TWO, f"http://{TWO}", kv_events="tcp://10.9.9.9:5557")
-    fleet.pool_members.add({"demo-fast": [added]})
+    fleet.pool_members.set_added({"demo-fast": [added]})
     await fleet.pool_members.reconcile()
 
     assert fleet.reasons()[TWO] == MismatchReason.HOST_NOT_ALLOWED
@@ -247,10 +247,10 @@ async def test_kv_events_from_a_host_that_is_not_allowed_are_rejected() -> None:
 
 async def test_a_removed_addition_gets_no_requests() -> None:
     fleet = _with_allowed_hosts("10.0.0.0/24")
-    fleet.pool_members.add({"demo-fast": [Replica(TWO, f"http://{TWO}")]})
+    fleet.pool_members.set_added({"demo-fast": [Replica(TWO, f"http://{TWO}")]})
     await fleet.pool_members.reconcile()
 
-    fleet.pool_members.add({})  # no reconciliation follows
+    fleet.pool_members.set_added({})  # no reconciliation follows
 
     assert fleet.names() == [ONE]
 
@@ -258,7 +258,9 @@ async def test_a_removed_addition_gets_no_requests() -> None:
 async def test_the_pools_file_takes_precedence_over_an_addition() -> None:
     fleet = _with_allowed_hosts("10.0.0.0/24")
 
-    fleet.pool_members.add({"demo-fast": [Replica(ONE, f"http://{ONE}", kv_events=f"tcp://{TWO}")]})
+    fleet.pool_members.set_added(
+        {"demo-fast": [Replica(ONE, f"http://{ONE}", kv_events=f"tcp://{TWO}")]}
+    )
     await fleet.pool_members.reconcile()
 
     (replica,) = fleet.catalog.by_name["demo-fast"].replicas
@@ -268,7 +270,7 @@ async def test_the_pools_file_takes_precedence_over_an_addition() -> None:
 async def test_an_addition_of_a_replica_in_the_pools_file_is_not_checked() -> None:
     fleet = _with_allowed_hosts()
 
-    fleet.pool_members.add({"demo-fast": [Replica(ONE, f"http://{ONE}")]})
+    fleet.pool_members.set_added({"demo-fast": [Replica(ONE, f"http://{ONE}")]})
     await fleet.pool_members.reconcile()
 
     assert fleet.names() == [ONE]
@@ -278,7 +280,7 @@ async def test_an_addition_of_a_replica_in_the_pools_file_is_not_checked() -> No
 async def test_an_addition_with_another_scheme_does_not_change_the_pools_file() -> None:
     fleet = _with_allowed_hosts("10.0.0.0/24")
 
-    fleet.pool_members.add({"demo-fast": [Replica(ONE, f"https://{ONE}")]})
+    fleet.pool_members.set_added({"demo-fast": [Replica(ONE, f"https://{ONE}")]})
     await fleet.pool_members.reconcile()
 
     assert fleet.catalog.by_name["demo-fast"].replicas == (Replica(ONE, f"http://{ONE}"),)
@@ -291,7 +293,7 @@ async def test_a_replica_added_during_a_reconciliation_waits_for_its_identificat
 
     reconciliation = asyncio.create_task(fleet.pool_members.reconcile())
     await asyncio.sleep(0)
-    fleet.pool_members.add({"demo-fast": [Replica(TWO, f"http://{TWO}")]})
+    fleet.pool_members.set_added({"demo-fast": [Replica(TWO, f"http://{TWO}")]})
     may_respond.set()
     await reconciliation
 
@@ -307,7 +309,7 @@ async def test_a_replica_discovered_in_a_reconciliation_waits_for_its_identifica
 
     reconciliation = asyncio.create_task(fleet.pool_members.reconcile())
     await asyncio.sleep(0.01)
-    fleet.pool_members.add({})  # updates the members while the reconciliation runs
+    fleet.pool_members.set_added({})  # updates the members while the reconciliation runs
     names_before_response = fleet.names()
     may_respond.set()
     await reconciliation
@@ -332,7 +334,7 @@ async def test_an_added_replica_must_state_its_identity() -> None:
     fleet = _with_allowed_hosts("10.0.0.0/24")
     fleet.network.identities[TWO] = ReplicaIdentity()
 
-    fleet.pool_members.add({"demo-fast": [Replica(TWO, f"http://{TWO}")]})
+    fleet.pool_members.set_added({"demo-fast": [Replica(TWO, f"http://{TWO}")]})
     await fleet.pool_members.reconcile()
 
     assert fleet.names() == [ONE]
@@ -351,7 +353,9 @@ async def test_added_replicas_do_not_count_for_the_majority(address: str) -> Non
     for name in added_names:
         fleet.network.identities[name] = identity(root="/models/a")
 
-    fleet.pool_members.add({"demo-fast": [Replica(name, f"http://{name}") for name in added_names]})
+    fleet.pool_members.set_added(
+        {"demo-fast": [Replica(name, f"http://{name}") for name in added_names]}
+    )
     await fleet.pool_members.reconcile()
 
     assert fleet.names() == [ONE]
@@ -362,7 +366,7 @@ async def test_an_added_replica_is_rejected_once_a_listed_replica_contradicts_it
     fleet = _with_allowed_hosts("10.0.0.0/24")
     stated_identity = fleet.network.identities.pop(ONE)
     fleet.network.identities[TWO] = identity(root="/models/a")
-    fleet.pool_members.add({"demo-fast": [Replica(TWO, f"http://{TWO}")]})
+    fleet.pool_members.set_added({"demo-fast": [Replica(TWO, f"http://{TWO}")]})
     await fleet.pool_members.reconcile()
     before = fleet.names()
 
@@ -376,7 +380,7 @@ async def test_an_undecodable_response_counts_as_unreachable() -> None:
     fleet = _with_allowed_hosts("10.0.0.0/24")
     fleet.network.failing[TWO] = UnicodeError("label too long")
 
-    fleet.pool_members.add({"demo-fast": [Replica(TWO, f"http://{TWO}")]})
+    fleet.pool_members.set_added({"demo-fast": [Replica(TWO, f"http://{TWO}")]})
     await fleet.pool_members.reconcile()
 
     assert fleet.names() == [ONE]

@@ -13,7 +13,7 @@ from inference.filtering.fingerprints import (
     WINDOW_CHARS,
     WINNOW,
     RollingHash,
-    normalise,
+    remove_white_space,
     window_hashes,
     winnow,
 )
@@ -48,7 +48,7 @@ def index(tmp_path: Path) -> PublicCodeIndexFile:
 
 
 def _excerpt(num_normalised_chars: int) -> str:
-    return normalise(PUBLIC)[500 : 500 + num_normalised_chars]
+    return remove_white_space(PUBLIC)[500 : 500 + num_normalised_chars]
 
 
 def _is_public(index: PublicCodeIndexFile, text: str, *, prefix: str = "") -> bool:
@@ -61,7 +61,7 @@ def test_a_copy_is_found(index: PublicCodeIndexFile) -> None:
 
 @pytest.mark.parametrize("offset", range(0, 200, 7))
 def test_a_long_copy_is_found_at_any_offset(index: PublicCodeIndexFile, offset: int) -> None:
-    copied = normalise(PUBLIC)[offset : offset + CERTAIN_CHARS]
+    copied = remove_white_space(PUBLIC)[offset : offset + CERTAIN_CHARS]
 
     assert _is_public(index, copied)
 
@@ -70,7 +70,7 @@ def test_a_long_copy_is_found_at_any_offset(index: PublicCodeIndexFile, offset: 
 def test_a_copy_shorter_than_a_window_is_never_found(
     index: PublicCodeIndexFile, offset: int
 ) -> None:
-    copied = normalise(PUBLIC)[offset : offset + WINDOW_CHARS - 1]
+    copied = remove_white_space(PUBLIC)[offset : offset + WINDOW_CHARS - 1]
 
     assert not _is_public(index, f"x{copied}y")
 
@@ -98,7 +98,9 @@ def test_a_completion_that_continues_public_code_is_found(index: PublicCodeIndex
     text = _excerpt(CERTAIN_CHARS + MIN_OWN_CHARS)
     prefix, completion = text[:-MIN_OWN_CHARS], text[-MIN_OWN_CHARS:]
 
-    assert _is_public(index, completion + normalise(PUBLIC)[500 + len(text) :][:20], prefix=prefix)
+    assert _is_public(
+        index, completion + remove_white_space(PUBLIC)[500 + len(text) :][:20], prefix=prefix
+    )
 
 
 def test_a_few_words_after_public_code_are_not_public(index: PublicCodeIndexFile) -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from caret.contracts.policy import Tier
 from caret.foundation.environment import BadSetting
+from caret.local.engines import engine_plan
 from caret.local.engines.engine_plan import Machine, plan_engines, require_hardware
 from caret.local.engines.profiles import Hardware
 from caret.local.errors import MissingFeature
@@ -86,3 +87,9 @@ def test_a_setting_that_does_not_fit_the_build_of_vllm_is_rejected() -> None:
         require_hardware(LARGE, "gpu")
     with pytest.raises(BadSetting, match="CARET_ENGINE is 'tpu'; write cpu or gpu"):
         require_hardware(LARGE, "tpu")
+
+
+def test_a_container_at_its_limit_has_no_free_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine_plan, "_read_free_cgroup_bytes", lambda _folder: 0)
+
+    assert engine_plan.read_free_bytes() == 0

@@ -230,7 +230,7 @@ def test_gateways_get_the_current_and_future_prices() -> None:
         ]
     )
 
-    prices_ = book.starting(date(2026, 11, 21))
+    prices_ = book.list_prices_from(date(2026, 11, 21))
 
     assert [prices.tiers[Tier.FAST].prompt for prices in prices_] == [1, 2]
     assert [prices.model_prices for prices in prices_] == [{}, {"large": TierPrices(8, 8, 8)}]

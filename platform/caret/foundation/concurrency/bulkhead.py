@@ -1,7 +1,7 @@
 """A bulkhead: limits how many operations of this process run at once, per holder and in total.
 
-If no slot is free, the operation fails at once. Waiting for a slot would occupy the thread that the
-bulkhead protects.
+A holder is any text, such as a tenant ID. If no slot is free, the operation fails at once. Waiting
+for a slot would occupy the thread that the bulkhead protects.
 """
 
 import threading

@@ -1,6 +1,6 @@
 """A timeout for operations that usually do not wait: it sets a timer only when the operation waits.
 
-`asyncio.timeout` always sets a timer. That takes 10 us, which is longer than most sends take.
+`asyncio.timeout` always sets a timer. This takes 10 microseconds. Most messages are sent in less.
 """
 
 import asyncio
@@ -8,13 +8,14 @@ from collections.abc import Coroutine, Generator
 from typing import Any, Generic, TypeVar
 
 _Result = TypeVar("_Result")
-_Steps = Generator[Any, Any, _Result]
+_Steps = Generator[Any, Any, _Result]  # a coroutine's iterator; yields the futures it waits for
 
 
 async def run_with_timeout(seconds: float, work: Coroutine[Any, Any, _Result]) -> _Result:
-    """Run `work` with a timeout. At the timeout, cancel the operation that `work` waits for.
+    """Run `work` with a timeout that begins when `work` waits for the first time.
 
-    Raises TimeoutError, and what `work` raises.
+    At the timeout, cancel the operation that `work` waits for. Raises TimeoutError, and all errors
+    of `work`.
     """
     steps = work.__await__()
     try:

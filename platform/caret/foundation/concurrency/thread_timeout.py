@@ -9,18 +9,18 @@ _Result = TypeVar("_Result")
 
 
 def run_in_thread_with_timeout(seconds: float, work: Callable[[], _Result]) -> _Result:
-    """Run `work` in a thread and wait for its result at most `seconds`.
+    """Run `work` in a new thread, and wait at most `seconds` for its result.
 
     After a timeout, the work continues in its thread, and its result is lost. So use this only for
-    work that ends by itself and has no side effects. Raises TimeoutError, and what `work` raises.
+    work that ends by itself and has no side effects. Raises TimeoutError, and all errors of `work`.
     """
-    outcome: Future[_Result] = Future()
+    future: Future[_Result] = Future()
 
     def run() -> None:
         try:
-            outcome.set_result(work())
+            future.set_result(work())
         except BaseException as error:  # noqa: BLE001  # raised again in the caller
-            outcome.set_exception(error)
+            future.set_exception(error)
 
     threading.Thread(target=run, daemon=True).start()
-    return outcome.result(timeout=seconds)
+    return future.result(timeout=seconds)

@@ -1,10 +1,10 @@
-"""Authenticated encryption with AES-256-GCM, bound to context.
+"""Authenticated encryption with AES-256-GCM, bound to a context.
 
-    sealed = 12 random bytes | ciphertext | 16 bytes tag
+    sealed data = nonce (12 random bytes) | ciphertext | tag (16 bytes)
 
-Reading sealed data needs the key, and a change of one bit makes it unreadable. The data is bound to
-a context, such as its tenant, kind and row. The context is not stored in the sealed data. Unsealing
-needs the same context, so data that was copied to another row cannot be read.
+Reading sealed data needs the key, and a change of one bit makes the data unreadable. The data is
+bound to a context, such as its tenant, kind and row. The context is not stored in the sealed data.
+Unsealing needs the same context, so data that was copied to another row cannot be read.
 Use one key for at most 2**32 calls of `seal`, because the nonces are random (NIST SP 800-38D, 8.3).
 """
 
@@ -22,13 +22,13 @@ class DecryptionFailed(Exception):
 
 
 def seal(key: bytes, data: bytes, *, bound_to: bytes) -> bytes:
-    """Encrypt `data` with a key of 32 bytes; `bound_to` is the context."""
+    """Return `data` sealed with a key of 32 bytes; `bound_to` is the context."""
     nonce = os.urandom(_NONCE_BYTES)
     return nonce + AESGCM(key).encrypt(nonce, data, bound_to)
 
 
 def unseal(key: bytes, encrypted_data: bytes, *, bound_to: bytes) -> bytes:
-    """Return the decrypted data.
+    """Return the plain data of sealed data.
 
     Raises DecryptionFailed.
     """

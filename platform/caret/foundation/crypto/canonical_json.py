@@ -1,8 +1,9 @@
 """Canonical JSON (RFC 8785) for data that is hashed or signed.
 
-RFC 8785 has only JavaScript's numbers. `to_exact_numbers` makes a value's canonical form the same
-before and after storage as jsonb. Postgres stores 1e22 as an integer, and JavaScript would read an
-integer beyond 2**53 as another number. So such numbers become strings.
+RFC 8785 has only JavaScript's numbers, which are exact only for integers below 2**53. Postgres can
+return a number of a jsonb value in another form: 1e22 becomes an integer. `to_exact_numbers` turns
+integers from 2**53 on into strings. So a value has the same canonical form before and after
+storage.
 """
 
 from decimal import Decimal
@@ -22,13 +23,17 @@ def canonicalize(document: dict[str, Any]) -> bytes:
 
 
 def to_exact_numbers(value: Any) -> Any:
-    """Return the value with only numbers that RFC 8785 can represent; idempotent."""
+    """Return the value with integral floats as integers, and integers from 2**53 on as strings.
+
+    Keys of objects become strings, and tuples become lists. NaN and infinity stay, and
+    `canonicalize` rejects them. A second call changes nothing.
+    """
     if isinstance(value, dict):
         return {str(key): to_exact_numbers(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [to_exact_numbers(item) for item in value]
     if isinstance(value, float) and value.is_integer():
-        value = int(Decimal(repr(value)))  # the digits as written, not those of the double
+        value = int(Decimal(repr(value)))  # 1e22 exactly; int(value) may differ from it
     if isinstance(value, int) and not -_MAX_INTEGER <= value <= _MAX_INTEGER:
         return str(value)
     return value

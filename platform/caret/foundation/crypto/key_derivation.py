@@ -1,7 +1,8 @@
-"""Keys derived from the root secret, so that there is only one secret to guard.
+"""Derivation of cryptographic keys from the root secret. Derived keys are not stored.
 
 The root secret is 32 bytes as 64 hex digits. It is in the environment or in a file, never in a
-database. HKDF-SHA-256 (RFC 5869) derives a separate key for each purpose, so none reveals another.
+database. HKDF-SHA-256 (RFC 5869) derives a separate key for each purpose. One derived key reveals
+neither another one nor the root secret.
 """
 
 from cryptography.hazmat.primitives import hashes
@@ -27,7 +28,7 @@ def parse_root_secret(text: str) -> bytes:
 
 
 def derive_key(root_secret: bytes, purpose: str) -> bytes:
-    """Return 32 bytes for `purpose`, e.g. "key-pepper/1" or "namespace/<tenant>"."""
+    """Return the key of 32 bytes for `purpose`, such as "key-pepper/1" or "namespace/<tenant>"."""
     return HKDF(
         algorithm=hashes.SHA256(), length=32, salt=None, info=b"caret/" + purpose.encode()
     ).derive(root_secret)

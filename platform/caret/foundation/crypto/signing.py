@@ -6,8 +6,8 @@
 
 1. The signed bytes are `caret/<purpose>`, a NUL, then the data. So a signature for one purpose is
    not valid for another.
-2. Version n is HKDF's "signing/<n>". The highest version signs. The public keys of lower versions
-   stay published, so that their signatures can still be verified.
+2. Version n of the signing key is derived for the purpose "signing/<n>". The highest version signs.
+   The public keys of lower versions stay published, so that old signatures can still be verified.
 3. Verification uses public keys obtained beforehand, never keys from the verified file.
 """
 
@@ -33,14 +33,14 @@ class BadSignature(Exception):
     """The signature is missing or invalid. The text gives the reason in English."""
 
     def __init__(self, wording: str, /, **values: object) -> None:
-        """Format `wording` with `values`; the unformatted wording is the key for translation."""
+        """Format `wording` with `values`. Translations are found by the unformatted wording."""
         super().__init__(wording.format(**values) if values else wording)
         self.wording = wording
         self.values = values
 
 
 class UnknownKey(BadSignature):
-    """The signing key is not in the list of public keys; it may be another installation's."""
+    """The key that signed is not in the list of public keys; it may be another installation's."""
 
 
 class BadPublicKeys(Exception):
@@ -78,7 +78,7 @@ class SigningKeys:
 
     def sign(self, data: bytes, *, purpose: str) -> Signature:
         key = self._private_keys[-1]
-        return Signature(_key_id(_to_raw_bytes(key)), key.sign(_bind_to_purpose(data, purpose)))
+        return Signature(_key_id(_raw_public_key(key)), key.sign(_bind_to_purpose(data, purpose)))
 
     def sign_document(self, document: Mapping[str, Any], *, purpose: str) -> dict[str, Any]:
         """Return the document with `key_id` and `signature` (hex).
@@ -86,13 +86,13 @@ class SigningKeys:
         The signature covers the canonical JSON of the document with its `key_id`. Raises ValueError
         for values that RFC 8785 cannot represent.
         """
-        key_id = _key_id(_to_raw_bytes(self._private_keys[-1]))
+        key_id = _key_id(_raw_public_key(self._private_keys[-1]))
         content = {**document, "key_id": key_id}
         signature = self.sign(canonicalize(content), purpose=purpose)
         return {**content, "signature": signature.value.hex()}
 
     def public_keys(self) -> PublicKeys:
-        raw_keys = [_to_raw_bytes(key) for key in self._private_keys]
+        raw_keys = [_raw_public_key(key) for key in self._private_keys]
         return PublicKeys(
             [
                 PublicKey(_key_id(raw), version, "Ed25519", raw.hex(), version == len(raw_keys))
@@ -102,7 +102,7 @@ class SigningKeys:
 
 
 def verify(keys: PublicKeys, data: bytes, signature: Signature, *, purpose: str) -> None:
-    """Verify a signature.
+    """Verify a signature with the public keys.
 
     Raises UnknownKey, BadSignature.
     """
@@ -141,11 +141,12 @@ def verify_document(keys: PublicKeys, document: Mapping[str, Any], *, purpose: s
 
 
 def write_public_keys(keys: PublicKeys) -> str:
+    """Return the text of a file that `read_public_keys` can parse."""
     return msgspec.json.format(msgspec.json.encode(keys), indent=2).decode() + "\n"
 
 
 def read_public_keys(text: bytes) -> PublicKeys:
-    """Parse a file of public keys and check that each key ID matches its key.
+    """Parse the JSON text of a file, and check that each key ID matches its public key.
 
     Raises BadPublicKeys.
     """
@@ -165,11 +166,13 @@ def _is_valid(key: PublicKey) -> bool:
     return key.algorithm == "Ed25519" and key.key_id == _key_id(raw)
 
 
-def _to_raw_bytes(key: Ed25519PrivateKey) -> bytes:
+def _raw_public_key(key: Ed25519PrivateKey) -> bytes:
+    """Return the 32 bytes of the public key."""
     return key.public_key().public_bytes_raw()
 
 
 def _key_id(raw: bytes) -> SigningKeyId:
+    """Return the ID of a public key."""
     return SigningKeyId(hashlib.sha256(raw).digest()[:_KEY_ID_BYTES].hex())
 
 

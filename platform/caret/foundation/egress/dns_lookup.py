@@ -1,7 +1,7 @@
 """DNS lookups for an event loop, each in its own thread.
 
-The event loop's own lookups share a few threads, and an abandoned lookup keeps its thread. A
-handful of names whose DNS server never responds would block all others.
+The event loop's own lookups share a few threads, and an abandoned lookup keeps its thread. So a few
+names whose DNS server never responds would block the lookups of all other names.
 """
 
 import asyncio
@@ -17,23 +17,23 @@ from caret.foundation.egress.egress_policy import AddressInfo
 async def resolve(
     host: str, port: int, family: socket.AddressFamily = socket.AF_UNSPEC
 ) -> list[AddressInfo]:
-    """Resolve a host name.
+    """Return the addresses of a host name or IP address.
 
-    It has no timeout of its own. If the caller is cancelled, the thread runs on until the system
-    resolver gives up, after about 30 s. Raises OSError, also for an invalid name.
+    The lookup has no timeout of its own. If the caller is cancelled, the thread runs on until the
+    system resolver gives up, after about 30 s. Raises OSError, also for an invalid name.
     """
     loop = asyncio.get_running_loop()
     future: asyncio.Future[list[AddressInfo]] = loop.create_future()
 
     def run() -> None:
         try:
-            resolve_future: Callable[[], None] = partial(
+            set_future: Callable[[], None] = partial(
                 future.set_result, _resolve_host(host, port, family)
             )
         except Exception as error:  # noqa: BLE001  # raised again in the caller
-            resolve_future = partial(future.set_exception, error)
+            set_future = partial(future.set_exception, error)
         with suppress(RuntimeError):  # the loop is closed: nobody waits
-            loop.call_soon_threadsafe(lambda: None if future.done() else resolve_future())
+            loop.call_soon_threadsafe(lambda: None if future.done() else set_future())
 
     threading.Thread(target=run, daemon=True).start()
     return await future

@@ -1,7 +1,7 @@
-"""Outbound connections to addresses that tenants choose: never into internal networks.
+"""Outbound connections to hosts that tenants choose: never into internal networks.
 
 The check runs when the socket is opened, on the address that the socket then connects to. So a name
-that resolves to another address a moment later (DNS rebinding) cannot bypass it.
+that resolves to another address a moment later (DNS rebinding) cannot bypass the check.
 
     destination                                    encrypted   plain text
     a public address                               yes         no
@@ -16,7 +16,8 @@ from typing import Any, TypeAlias
 
 from caret.foundation.special_addresses import Address, Network, is_public
 
-# As getaddrinfo returns it: family, type, protocol, canonical name, address.
+# As getaddrinfo returns it: family, type, protocol, canonical name, and address. The address is a
+# tuple that begins with the IP address and the port.
 AddressInfo: TypeAlias = tuple[Any, Any, int, str, Any]
 
 
@@ -25,18 +26,18 @@ class AddressNotAllowed(OSError):
 
 
 class Egress:
-    """Opens sockets to the addresses of one host, if they are allowed."""
+    """Creates sockets for the addresses of one host, if connections to them are allowed."""
 
     def __init__(self, networks: Sequence[Network], *, is_encrypted: bool) -> None:
         self._networks = networks
         self._is_encrypted = is_encrypted
-        # Remembered here, because HTTP clients hide the type of open_socket's error.
+        # True once an address was refused. HTTP clients hide the type of open_socket's error.
         self.has_refused = False
 
     def open_socket(self, info: AddressInfo) -> socket.socket:
-        """Open a non-blocking socket for the address.
+        """Create a non-blocking socket for the address; the caller connects it.
 
-        Raises AddressNotAllowed.
+        Raises AddressNotAllowed, OSError.
         """
         if not is_allowed(info[4][0], self._networks, is_encrypted=self._is_encrypted):
             self.has_refused = True

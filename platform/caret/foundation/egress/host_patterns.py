@@ -1,8 +1,8 @@
 """Patterns of allowed hosts: networks, names, and names below a name.
 
-10.12.0.0/16            each address in it
+10.12.0.0/16            each IP address in this network
 engines.example.com     this name
-*.engines.example.com   each name below it, not the name itself
+*.engines.example.com   each name below engines.example.com, but not engines.example.com itself
 """
 
 import ipaddress
@@ -12,12 +12,12 @@ from typing import Final
 
 _LABEL: Final = r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?"  # a DNS label has at most 63 characters
 _NAME: Final = re.compile(rf"{_LABEL}(\.{_LABEL})*")
-_MAX_LENGTH: Final = 253
+_MAX_NAME_CHARS: Final = 253  # of a DNS name
 _WILDCARD: Final = "*."
 
 
 def require_pattern(text: str) -> None:
-    """Check that the text is a pattern.
+    """Check that the text is a pattern of one of the three kinds, or an IP address.
 
     Raises ValueError.
     """
@@ -35,7 +35,7 @@ def matches(host: str, patterns: Iterable[str]) -> bool:
         address = ipaddress.ip_address(host)
     except ValueError:
         name = host.lower().rstrip(".")
-        is_name = len(name) <= _MAX_LENGTH and _NAME.fullmatch(name) is not None
+        is_name = len(name) <= _MAX_NAME_CHARS and _NAME.fullmatch(name) is not None
         return is_name and any(_matches_name(name, pattern) for pattern in patterns)
     return any(address in network for network in _parse_networks(patterns))
 

@@ -1,6 +1,6 @@
-"""An HTTP client for untrusted addresses that tenants choose.
+"""An HTTP client for untrusted URLs, which tenants choose.
 
-1. It connects only to addresses that caret.foundation.egress.egress_policy allows.
+1. It connects only to IP addresses that caret.foundation.egress.egress_policy allows.
 2. One deadline covers the whole request. A socket's own timeout restarts with each byte.
 3. A response body above the size limit is an error.
 4. It follows no redirects, and uses no proxies, cookies or decompression.
@@ -21,8 +21,8 @@ from caret.foundation.concurrency.thread_timeout import run_in_thread_with_timeo
 from caret.foundation.egress.egress_policy import AddressInfo, Egress
 from caret.foundation.special_addresses import Network
 
-_PORTS: Final = {"http": 80, "https": 443}
-# These headers override the caller's.
+_DEFAULT_PORTS: Final = {"http": 80, "https": 443}
+# Headers that override those of the caller.
 _FIXED_HEADERS: Final = {"Accept-Encoding": "identity", "Connection": "close"}
 
 
@@ -106,15 +106,15 @@ def _start_tls(tcp_socket: socket.socket, host: str) -> ssl.SSLSocket:
 def _connect_to_host(
     url: SplitResult, networks: Sequence[Network], deadline: float
 ) -> socket.socket:
-    """Connect to the first allowed address of the host that accepts the connection.
+    """Connect to the first allowed IP address of the host that accepts the connection.
 
     Raises RequestFailed, OSError, ValueError.
     """
-    if url.scheme not in _PORTS or not url.hostname:
+    if url.scheme not in _DEFAULT_PORTS or not url.hostname:
         raise RequestFailed("The address is not valid.")
     egress = Egress(networks, is_encrypted=url.scheme == "https")
     failure: OSError | None = None
-    for info in _resolve_host(url.hostname, url.port or _PORTS[url.scheme], deadline):
+    for info in _resolve_host(url.hostname, url.port or _DEFAULT_PORTS[url.scheme], deadline):
         try:
             return _connect_to_address(egress, info, deadline)
         except OSError as error:
@@ -164,11 +164,12 @@ def _resolve_host(host: str, port: int, deadline: float) -> list[AddressInfo]:
 
 @contextmanager
 def _shut_down_at(deadline: float, tcp_socket: socket.socket) -> Iterator[None]:
-    """Shut the socket down at the deadline, to wake the thread that waits for it.
+    """Shut the socket down if the block has not ended at the deadline.
 
-    A socket's own timeout restarts with each byte.
+    The shutdown wakes the thread that waits for the socket. The socket's own timeout does not
+    suffice, because it restarts with each byte.
     """
-    handle = tcp_socket.dup()  # TLS detaches the original
+    handle = tcp_socket.dup()  # the original loses its file descriptor if it is wrapped in TLS
     timer = threading.Timer(max(0.0, deadline - time.monotonic()), _shut_down, [handle])
     timer.daemon = True
     timer.start()

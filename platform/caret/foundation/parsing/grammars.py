@@ -35,7 +35,7 @@ class Grammar(StrEnum):
     YAML = "yaml"
 
 
-# Language names that editors use besides the grammar's own.
+# Names of languages in editors that differ from the names of grammars.
 _ALIASES: Final = {
     "c#": Grammar.CSHARP,
     "c++": Grammar.CPP,
@@ -56,7 +56,7 @@ _BY_NAME: Final = {grammar.value: grammar for grammar in Grammar} | _ALIASES
 _SUFFIXES: Final = {
     Grammar.BASH: ".sh .bash",
     Grammar.C: ".c",
-    # C++ parses nearly all of C, but not vice versa; a header may be either.
+    # A header (.h) may be C or C++. The grammar of C++ parses nearly all of C.
     Grammar.CPP: ".cpp .cc .cxx .hpp .hh .hxx .h",
     Grammar.CSHARP: ".cs",
     Grammar.CSS: ".css",
@@ -77,7 +77,7 @@ _SUFFIXES: Final = {
 _BY_SUFFIX: Final = {
     suffix: grammar for grammar, suffixes in _SUFFIXES.items() for suffix in suffixes.split()
 }
-# Package and function of the grammars that break the rule `tree_sitter_<name>.language`.
+# Package and function of a grammar, where they are not `tree_sitter_<name>` and `language`.
 _IRREGULAR_MODULES: Final = {
     Grammar.CSHARP: ("tree_sitter_c_sharp", "language"),
     Grammar.PHP: ("tree_sitter_php", "language_php"),
@@ -87,9 +87,9 @@ _IRREGULAR_MODULES: Final = {
 
 
 def grammar_of(language: str, path: str = "") -> Grammar | None:
-    """Find a grammar by the language's name, or by the file suffix if `language` is empty.
+    """Find a grammar by the language's name, or by the suffix of `path` if `language` is empty.
 
-    Return None if it is unknown.
+    Return None if the name or suffix is unknown.
     """
     if language:
         return _BY_NAME.get(language.lower())
@@ -98,6 +98,7 @@ def grammar_of(language: str, path: str = "") -> Grammar | None:
 
 @cache
 def load(grammar: Grammar) -> Language:
+    """Import the grammar's package at the first call."""
     package, name = _IRREGULAR_MODULES.get(grammar, (f"tree_sitter_{grammar}", "language"))
     language: Callable[[], object] = getattr(import_module(package), name)
     return Language(language())

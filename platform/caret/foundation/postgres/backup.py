@@ -1,4 +1,4 @@
-"""Database backups in two files: all data, and the keys that decrypt it.
+"""Database backups in two files: the data, and the encryption keys that decrypt it.
 
 pg_dump and pg_restore need a role that row-level security does not bind; a dump by any other role
 fails. Passwords are passed in the environment, because arguments are visible to all users of a
@@ -14,7 +14,7 @@ from typing import Final
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-KEY_TABLES: Final = "keyring_*"
+KEY_TABLES: Final = "keyring_*"  # tables of encryption keys
 # Two connections lead to the same database if this query returns the same row for both.
 WHICH_DATABASE: Final = "SELECT pg_postmaster_start_time(), current_database()"
 # Nobody must be able to use a signed-in session from a backup.
@@ -28,7 +28,7 @@ class DumpFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class PostgresServer:
-    address: str  # postgresql://...
+    address: str  # connection URL: postgresql://...
     programs: Path | None  # the directory of pg_dump and pg_restore; None: on the PATH
 
 
@@ -45,7 +45,7 @@ def dump_data(server: PostgresServer, file: Path) -> None:
 def dump_keys(server: PostgresServer, file: Path) -> None:
     """Dump the data of the key tables.
 
-    Run it after the data dump, so that it contains all the keys that the data needs.
+    Call this after `dump_data`, so that the file contains all encryption keys that the data needs.
     Raises DumpFailed, OSError.
     """
     _run_dump(server, file, ["--data-only", f"--table={KEY_TABLES}"])

@@ -1,7 +1,8 @@
-"""One operation that creates many models.
+"""One migration operation that creates many models.
 
-After each operation, Django renders all models that are related to a new one. Nearly all are
-related to the tenant, so creating 60 models one by one renders 2,000 and takes several seconds.
+After each operation, Django renders all models that are related to a new one. Nearly all models are
+related to the tenant. So creating 60 models one by one renders models 2,000 times, which takes
+several seconds.
 """
 
 from collections.abc import Sequence

@@ -9,6 +9,8 @@ from caret.foundation.postgres import OWNER_ALIAS
 
 
 class MigrationRouter:
+    """Routes all queries to `default`, and allows migrations on `owner` only."""
+
     def db_for_read(self, model: type[Model], **hints: Any) -> str:
         return DEFAULT_DB_ALIAS
 

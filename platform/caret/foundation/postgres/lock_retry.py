@@ -1,8 +1,9 @@
 """Migrations with a short lock timeout and retries, so that queries do not queue behind them.
 
-A statement that changes a table needs an exclusive lock. While it waits for a long-running query,
-all later queries of the table wait behind it: one long report then blocks all writes. So the
-statement waits for a few seconds only, lets the other queries run, and tries again.
+A statement that changes a table needs an exclusive lock. While the statement waits for a long
+query to end, all later queries of the table wait behind the statement. One long report would then
+block all writes. So the statement fails after a few seconds, and is tried again after a pause, in
+which the other queries run.
 """
 
 import time

@@ -1,9 +1,9 @@
 """Indexes of partitioned tables, built while the table is read and written.
 
 Postgres cannot build an index concurrently on a partitioned table. So the table's index is created
-first, empty and invalid; every partition created after that gets its own index. Then the index of
-each existing partition is built concurrently and attached. The table's index becomes valid with the
-last one. After a failure, another run continues where the failed one stopped.
+first, empty and invalid. Every partition that is created later gets its own index. Then the index
+of each existing partition is built concurrently and attached. When the last one is attached, the
+table's index becomes valid. After a failure, another run continues where the failed one stopped.
 """
 
 from django.contrib.postgres.operations import NotInTransactionMixin
@@ -12,13 +12,13 @@ from django.db.backends.ddl_references import Statement
 from django.db.migrations import AddIndex
 from django.db.migrations.state import ProjectState
 
-# Finds the index if its build was interrupted.
+# Returns a row if an index with this name exists whose build was interrupted.
 _INVALID_INDEX = "SELECT 1 FROM pg_index WHERE indexrelid = to_regclass(%s) AND NOT indisvalid"
 _PARTITIONS = "SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = %s::regclass"
 
 
 class AddPartitionedIndex(NotInTransactionMixin, AddIndex):
-    """AddIndex for a partitioned table, in a migration that is not atomic."""
+    """AddIndex for a partitioned table. The migration must not be atomic."""
 
     atomic = False
 

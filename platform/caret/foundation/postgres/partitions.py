@@ -1,7 +1,7 @@
-"""Monthly partitions of tables by `occurred_at`, which the tables' owner creates in advance.
+"""Monthly partitions of tables by `occurred_at`. The tables' owner creates them in advance.
 
 If a month has no partition yet, its rows go to the table's default partition, so none is lost. When
-the month's partition is created, its rows are moved there.
+the month's partition is created, these rows are moved there.
 
 The application reads and writes partitions only through their table. A partition inherits neither
 the row policies nor the grants of its table, so `_deny_access_sql` denies direct access to it.
@@ -59,7 +59,7 @@ class CreatePartitionedModel(CreateModel):
 def ensure_month(connection: BaseDatabaseWrapper, table: str, month: Month) -> bool:
     """Create the partition of `month` unless it exists; return whether it was created.
 
-    Needs the owner's connection. Locks the table while rows are moved.
+    `connection` must be the owner's. The table is locked while rows are moved.
     """
     name = f"{table}_{month.year}_{month.number:02}"
     with transaction.atomic(using=connection.alias), connection.cursor() as cursor:
@@ -77,12 +77,12 @@ def ensure_month(connection: BaseDatabaseWrapper, table: str, month: Month) -> b
 def _create_month_sql(table: str, name: str, month: Month) -> list[str]:
     low, high = month.start.isoformat(), month.plus_months(1).start.isoformat()
     default = _default_partition(table)
-    is_in_month = f"occurred_at >= '{low} 00:00+00' AND occurred_at < '{high} 00:00+00'"
+    where = f"occurred_at >= '{low} 00:00+00' AND occurred_at < '{high} 00:00+00'"
     return [
         f'LOCK TABLE "{table}" IN ACCESS EXCLUSIVE MODE',
         f'CREATE TABLE "{name}" (LIKE "{table}" INCLUDING DEFAULTS INCLUDING CONSTRAINTS)',
-        f'INSERT INTO "{name}" SELECT * FROM "{default}" WHERE {is_in_month}',  # noqa: S608  # ours
-        f'DELETE FROM "{default}" WHERE {is_in_month}',  # noqa: S608  # our own names
+        f'INSERT INTO "{name}" SELECT * FROM "{default}" WHERE {where}',  # noqa: S608  # our names
+        f'DELETE FROM "{default}" WHERE {where}',  # noqa: S608  # our names
         f'ALTER TABLE "{table}" ATTACH PARTITION "{name}"'
         f" FOR VALUES FROM ('{low} 00:00+00') TO ('{high} 00:00+00')",
         *_deny_access_sql(name),

@@ -1,7 +1,7 @@
-"""One operation that renames many columns.
+"""One migration operation that renames many columns.
 
 After each of Django's operations, the models that are related to a changed one are rendered again.
-Nearly all are related to the tenant, so renaming columns one by one takes seconds.
+Nearly all models are related to the tenant, so renaming columns one by one takes seconds.
 """
 
 from collections.abc import Mapping
@@ -13,8 +13,10 @@ from django.db.migrations.state import ProjectState
 
 
 class RenameColumns(Operation):
+    """Renames fields and their columns. Each column must have the name of its field."""
+
     def __init__(self, columns: Mapping[str, Mapping[str, str]]) -> None:
-        """`columns`: by model, in lower case, the new names by the old names."""
+        """`columns`: model name in lower case -> old field name -> new field name."""
         self.columns = columns
 
     def state_forwards(self, app_label: str, state: ProjectState) -> None:

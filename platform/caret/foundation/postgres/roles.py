@@ -1,7 +1,7 @@
 """Checks that row-level security binds the current role; otherwise the process does not start.
 
-A superuser and a role with BYPASSRLS ignore every policy. The owner of a table can switch its
-policies off, and a member of one of these roles can assume that role.
+A superuser and a role with BYPASSRLS ignore every row policy. The owner of a table can switch its
+policies off. A role that is a member of such a role can assume it.
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,8 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from caret.foundation.postgres import OWNER_ALIAS
 
-# All roles that the session may assume, with the powers that bypass row-level security.
+# All roles that the session may assume, and for each power whether the role has it. Each of these
+# powers bypasses row-level security.
 _POWERS_SQL = """
 SELECT DISTINCT r.rolname, r.rolsuper, r.rolbypassrls, EXISTS (
     SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -41,7 +42,10 @@ def require_rls_bound_role() -> None:
 
 
 def find_rls_bypasses(connection: BaseDatabaseWrapper) -> list[str]:
-    """Return how the current role can bypass row-level security, as sentences. One query."""
+    """Return a clause for each way in which the current role can bypass row-level security.
+
+    Makes one query.
+    """
     with connection.cursor() as cursor:
         cursor.execute(_POWERS_SQL)
         rows = cursor.fetchall()

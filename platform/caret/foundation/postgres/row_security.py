@@ -1,9 +1,10 @@
 """Row-level security and grants as model constraints, so that migrations create them.
 
 A tenant's table has `RowSecurity` in `Meta.constraints`. A table without tenant isolation has
-`Grants`, with the reason for it. Both grant the application role exactly the privileges that they
-list. No table grants TRUNCATE, which ignores row-level security. Removing one of these constraints
-revokes all grants, so that the application has no access.
+`Grants`, with the reason why it is not isolated. Both grant the application role exactly the
+privileges that they list. Removing one of them revokes all grants, so that the application has no
+access. `DeletableAfter`, `DeletableWhen` and `ColumnUpdatable` add a restricted privilege to
+`RowSecurity`. No table grants TRUNCATE, which ignores row-level security.
 """
 
 from typing import Any, Final
@@ -15,6 +16,7 @@ from caret.foundation.postgres import APP_ROLE
 
 READ_WRITE: Final = ("SELECT", "INSERT", "UPDATE", "DELETE")
 APPEND_ONLY: Final = ("SELECT", "INSERT")
+# SQL of the scope's lookup ID; NULL without one.
 _LOOKUP: Final = "nullif(current_setting('caret.lookup', true), '')"
 
 
@@ -34,7 +36,7 @@ class _DeferredConstraint(BaseConstraint):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _DeferredConstraint) and self.deconstruct() == other.deconstruct()
 
-    __hash__ = None  # type: ignore[assignment]  # compared by value, never used as a key
+    __hash__ = None  # type: ignore[assignment]  # compared by value, never hashed
 
 
 class _TableRule(_DeferredConstraint):
@@ -58,6 +60,7 @@ class _TableRule(_DeferredConstraint):
         return grant_sql(_quoted_table(model, schema_editor), ())[0]
 
     def rule_sql(self, table: str) -> list[str]:
+        """Return the statements that enable the table's row-level security."""
         raise NotImplementedError
 
     def deconstruct(self) -> tuple[str, tuple[Any, ...], dict[str, Any]]:
@@ -66,11 +69,11 @@ class _TableRule(_DeferredConstraint):
 
 
 class RowSecurity(_TableRule):
-    """Each tenant can see and write only its own rows. This binds the table's owner, too.
+    """Each tenant can see and write only its own rows. The table's owner is bound, too.
 
-    `user_column` lets signed-in users read their memberships before they choose a tenant.
-    `lookup_column` lets the application read the rows with the lookup ID of a key that a client
-    presents, in any tenant: these rows tell which tenant the key belongs to.
+    `user_column` lets signed-in users read the rows with their own ID, that is, their memberships,
+    before they choose a tenant. `lookup_column` lets the application read the rows with the lookup
+    ID of an API key that a client presents, in any tenant. These rows contain the key's tenant.
     """
 
     def __init__(
@@ -137,6 +140,7 @@ class _DeletePolicy(_DeferredConstraint):
     """Allows the application to delete the rows that satisfy a condition."""
 
     def delete_condition(self) -> str:
+        """Return the condition in SQL."""
         raise NotImplementedError
 
     def create_sql(
@@ -157,10 +161,10 @@ class _DeletePolicy(_DeferredConstraint):
 
 
 class DeletableAfter(_DeletePolicy):
-    """For a tenant's table: rows may be deleted once `column` is `days` days in the past.
+    """For an append-only table of a tenant: rows may be deleted `days` days after `column`.
 
-    So the database keeps the rows of an append-only table for as long as evidence needs them, even
-    if the application tries to delete them.
+    So the database keeps the rows for as long as they are needed as evidence, even if the
+    application tries to delete them.
     """
 
     def __init__(self, *, name: str, column: str, days: int) -> None:
@@ -227,7 +231,10 @@ class ColumnUpdatable(_DeferredConstraint):
 
 
 class Grants(_TableRule):
-    """Grants of the application role on a table without tenant isolation, and the reason for it."""
+    """The application role's grants on a table without tenant isolation.
+
+    `reason` states why the table is not isolated.
+    """
 
     def __init__(self, *, name: str, reason: str, privileges: tuple[str, ...] = READ_WRITE) -> None:
         super().__init__(name=name, privileges=privileges)

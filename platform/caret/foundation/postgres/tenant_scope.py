@@ -1,10 +1,11 @@
-"""Scopes that show the rows of one tenant, or one user's memberships, during a transaction.
+"""Scopes: transactions that see only the rows of one tenant, one user or one lookup ID.
 
-1. The scope is a transaction-local setting, so a connection pool or pgbouncer cannot pass it on to
-   another request. Postgres compares it with each row (see row_security).
+1. The scope is a transaction-local setting of Postgres, so a connection pool or pgbouncer cannot
+   pass it on to another request. Postgres compares it with each row (see row_security.py).
 2. A query of a tenant's table without a scope is an error, not an empty result. Only a table with
    `RowSecurity.user_column` returns no rows.
-3. The tenant or user of a scope never changes: nesting another one's scope raises ScopeConflict.
+3. The tenant, user or lookup ID of a scope never changes. Opening the scope of another one inside
+   raises ScopeConflict.
 """
 
 from collections.abc import Iterator
@@ -41,7 +42,7 @@ def tenant_scope(tenant_id: TenantId) -> Iterator[None]:
 
 @contextmanager
 def user_scope(user_id: UserId) -> Iterator[None]:
-    """Run a transaction in which users find their own memberships, before a tenant is chosen.
+    """Run a transaction that sees the memberships of `user_id`, before a tenant is chosen.
 
     Raises ScopeConflict inside another user's scope.
     """
@@ -51,7 +52,10 @@ def user_scope(user_id: UserId) -> Iterator[None]:
 
 @contextmanager
 def key_lookup_scope(lookup_id: LookupId) -> Iterator[None]:
-    """Run a transaction that finds the keys with a lookup ID, before a tenant is known."""
+    """Run a transaction that sees the API keys with a lookup ID, before their tenant is known.
+
+    Raises ScopeConflict inside another lookup ID's scope.
+    """
     with _scope(LOOKUP_SETTING, _lookup, lookup_id):
         yield
 

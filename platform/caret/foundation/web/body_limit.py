@@ -1,6 +1,6 @@
-"""Rejects request bodies over a limit before they are stored.
+"""Rejects request bodies above a size limit before Django stores them.
 
-Django's ASGI handler spools a whole body to disk before it checks its own limits.
+Django's ASGI handler writes a whole body to disk before it checks its own limits.
 """
 
 from collections.abc import Awaitable, Callable, Mapping

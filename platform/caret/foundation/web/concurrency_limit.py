@@ -1,12 +1,13 @@
 """Limits how many requests run at once in an application that occupies a thread for each.
 
 A running request has a slot. A request gets its slot after its body was read. A request that waits
-for its client to read the response returns the slot after `stall_s`. Such stalled requests still
-occupy threads, so their number is limited, too. A request that would exceed it ends at once.
+for its client to read the response releases the slot after `stall_s`. Such stalled requests still
+occupy threads, so their number is limited, too. A request that would exceed this limit ends at
+once.
 
 The total size of all request bodies is limited, and so is the total from each client address. The
-first bytes of a body do not count. So small requests get through while large bodies use up the
-limit.
+first `uncounted_bytes` of each body do not count. So small requests are served even when large
+bodies have reached the limit.
 """
 
 import asyncio
@@ -26,12 +27,12 @@ _BUSY: Final = b'{"status":503,"code":"busy","detail":"The server is busy. Try a
 @dataclass(frozen=True, slots=True)
 class ConcurrencyLimits:
     max_requests: int  # running at once in the application
-    max_wait_s: float  # for a slot
-    max_transfer_s: float  # for a whole body
+    max_wait_s: float  # of a request for a slot
+    max_transfer_s: float  # for the arrival of a whole body
     stall_s: float  # after this, a client that does not read its response loses the slot
     max_stalled: int  # requests that wait for their clients without a slot
     max_held_bytes: int  # total of all bodies
-    max_held_bytes_per_address: int  # total of the bodies from one client address
+    max_held_bytes_per_address: int  # total from one IPv4 address or IPv6 /64 network
     uncounted_bytes: int  # at the start of each body, not part of these totals
 
 
@@ -98,7 +99,7 @@ class ConcurrencyLimitMiddleware:
         except _AtCapacity:
             await _refuse(send, 503, _BUSY)
         finally:
-            self._reserve_bytes(body, -body.num_counted_bytes)
+            self._add_held_bytes(body, -body.num_counted_bytes)
 
     async def _read_body(self, body: "_RequestBody", receive: Receive) -> bool:
         """Read the body; return False if the client disconnected before its end.
@@ -111,13 +112,14 @@ class ConcurrencyLimitMiddleware:
                     event = await receive()
                     if event["type"] == "http.disconnect":
                         return False
-                    self._reserve_bytes(body, body.add_event(event))
+                    self._add_held_bytes(body, body.add_event(event))
                     self._check_held_bytes(body)
         except TimeoutError as error:
             raise _TransferTooSlow from error
         return True
 
-    def _reserve_bytes(self, body: "_RequestBody", num_bytes: int) -> None:
+    def _add_held_bytes(self, body: "_RequestBody", num_bytes: int) -> None:
+        """Add to the totals; `num_bytes` is negative when a body is released."""
         self._num_held_bytes += num_bytes
         self._held_by_address[body.address] += num_bytes
         if not self._held_by_address[body.address]:
@@ -149,7 +151,7 @@ class ConcurrencyLimitMiddleware:
             slot.release()
 
     def _make_stallable_send(self, send: Send, slot: _RequestSlot) -> Send:
-        """Wrap `send`: it returns the slot after `stall_s` and acquires one again when done."""
+        """Wrap `send`: it releases the slot after `stall_s`, and acquires one again at the end."""
         loop = asyncio.get_running_loop()
 
         async def stallable_send(event: Mapping[str, Any]) -> None:
@@ -211,9 +213,9 @@ class _RequestBody:
         return self.num_counted_bytes - before
 
     def make_receive(self, receive: Receive) -> Receive:
-        """Return a receive that gives the body once and then the server's events.
+        """Return a `receive` function that returns the body once, and then the server's events.
 
-        The next event of the server is the disconnect.
+        After the body, the server only reports the disconnect.
         """
         has_returned_body = False
 
@@ -228,7 +230,10 @@ class _RequestBody:
 
 
 def _client_address(scope: Mapping[str, Any]) -> str:
-    """Return the client's address as a trusted proxy forwards it; for IPv6, its network."""
+    """Return the client's IPv4 address or IPv6 /64 network; "" for a Unix socket.
+
+    Behind a trusted proxy, uvicorn has already replaced the proxy's address with the client's.
+    """
     client = scope.get("client")
     return network_of(str(client[0])) if client else ""
 

@@ -6,8 +6,9 @@ new connection replaces the connection that has waited longest, unauthenticated 
 well-behaved client sends its request within milliseconds, so slow senders are replaced first. If no
 connection is waiting, the new one is rejected.
 
-The connections of a trusted proxy carry the requests of many clients. So each unauthenticated
-request from a proxy counts against the limit of the client address that the proxy forwards.
+The connections of a trusted proxy carry the requests of many clients. So they count only in the
+limit on all connections. Each unauthenticated request from a proxy counts in the limits on
+unauthenticated connections, with the client address that the proxy forwards.
 """
 
 from collections.abc import Callable, MutableMapping
@@ -19,7 +20,7 @@ from prometheus_client import Counter, Gauge
 
 from caret.foundation.web.server_limits import ServerLimits
 
-_IPV6_NETWORK_BITS: Final = 64
+_IPV6_NETWORK_BITS: Final = 64  # prefix length
 
 # `reason` names the limit. Each process registers these metrics with its own registry.
 REFUSED: Final = Counter(
@@ -66,10 +67,10 @@ class ConnectionSlot:
         is_request: bool = False,
     ) -> None:
         self._connections = connections
-        self.address = address  # None: a trusted proxy, which counts only in the total
+        self.address = address  # result of `network_of`; None: a trusted proxy
         self.close = close
         self.is_request = is_request
-        self.is_authenticated = address is None
+        self.is_authenticated = address is None  # trusted proxies count as authenticated
         self.is_released = False
 
     def begin_request(self) -> None:
@@ -95,13 +96,13 @@ class ConnectionSlot:
 
 
 class _SlotGroup:
-    """Some of the slots: those of one address, all unauthenticated or all authenticated ones."""
+    """The unauthenticated slots of one address, all unauthenticated, or all authenticated slots."""
 
-    __slots__ = ("num", "queue")
+    __slots__ = ("num_slots", "queue")
 
     def __init__(self) -> None:
-        self.num = 0
-        self.queue: dict[ConnectionSlot, None] = {}  # the waiting ones, longest waiting first
+        self.num_slots = 0
+        self.queue: dict[ConnectionSlot, None] = {}  # slots that wait, longest waiting first
 
 
 class Connections:
@@ -109,11 +110,11 @@ class Connections:
 
     def __init__(self, limits: ServerLimits) -> None:
         self._limits = limits
-        self._num = 0
+        self._num = 0  # of connections
         self._unauthenticated, self._authenticated = _SlotGroup(), _SlotGroup()
-        self._by_address: dict[str, _SlotGroup] = {}
+        self._by_address: dict[str, _SlotGroup] = {}  # of unauthenticated slots
         CONNECTIONS.set_function(lambda: self._num)
-        UNAUTHENTICATED.set_function(lambda: self._unauthenticated.num)
+        UNAUTHENTICATED.set_function(lambda: self._unauthenticated.num_slots)
 
     def admit(self, address: str | None, close: Callable[[], None]) -> ConnectionSlot:
         """Admit a new connection from `address`; None for a trusted proxy.
@@ -137,23 +138,28 @@ class Connections:
     def _admit_slot(
         self, address: str | None, close: Callable[[], None], *, is_request: bool = False
     ) -> ConnectionSlot:
-        key = None if address is None else network_of(address)
-        if key is not None:
-            self._enforce_bounds(key)
-            self._by_address.setdefault(key, _SlotGroup())
-        slot = ConnectionSlot(self, key, close, is_request=is_request)
+        network = None if address is None else network_of(address)
+        if network is not None:
+            self._enforce_limits(network)
+            self._by_address.setdefault(network, _SlotGroup())
+        slot = ConnectionSlot(self, network, close, is_request=is_request)
         self._join(slot)
         self.start_waiting(slot)
         return slot
 
-    def _enforce_bounds(self, key: str) -> None:
-        group = self._by_address.get(key)
-        if group is not None and group.num >= self._limits.max_unauthenticated_per_address:
+    def _enforce_limits(self, network: str) -> None:
+        """Make room for an unauthenticated slot. Raises TooManyConnections."""
+        group = self._by_address.get(network)
+        if group is not None and group.num_slots >= self._limits.max_unauthenticated_per_address:
             self._make_room("too_many_from_address", group)
-        if self._unauthenticated.num >= self._limits.max_unauthenticated:
+        if self._unauthenticated.num_slots >= self._limits.max_unauthenticated:
             self._make_room("too_many_unauthenticated", self._unauthenticated)
 
     def _make_room(self, reason: str, *groups: _SlotGroup) -> None:
+        """Close the connection that has waited longest, from the first group in which one waits.
+
+        Raises TooManyConnections.
+        """
         REFUSED.labels(reason).inc()
         longest = next((slot for group in groups for slot in group.queue), None)
         if longest is None:
@@ -184,14 +190,14 @@ class Connections:
 
     def _join(self, slot: ConnectionSlot) -> None:
         for group in self._groups_of(slot):
-            group.num += 1
+            group.num_slots += 1
 
     def _leave(self, slot: ConnectionSlot) -> None:
         self.stop_waiting(slot)
         for group in self._groups_of(slot):
-            group.num -= 1
+            group.num_slots -= 1
         address = None if slot.is_authenticated else slot.address
-        if address is not None and not self._by_address[address].num:
+        if address is not None and not self._by_address[address].num_slots:
             del self._by_address[address]
 
     def _groups_of(self, slot: ConnectionSlot) -> tuple[_SlotGroup, ...]:
@@ -202,10 +208,10 @@ class Connections:
 
 @lru_cache(maxsize=4096)
 def network_of(address: str) -> str:
-    """Return an IPv4 address unchanged, and the /64 network of an IPv6 address.
+    """Return an IPv4 address unchanged, and a text for the /64 network of an IPv6 address.
 
-    An internet provider usually gives each customer one /64. A proxy may forward text that is not
-    an address; its first 64 characters are returned.
+    An internet provider usually gives each customer one /64 network. An IPv4-mapped IPv6 address
+    counts as IPv4. If a proxy forwards text that is not an address, return its first 64 characters.
     """
     try:
         ip = ip_address(address)

@@ -1,7 +1,7 @@
 """Lets threads of an application tell the server that a request had a valid credential.
 
-A view that verifies a credential calls `note_credential` in its thread. The middleware reads the
-note on the event loop when the response starts, and updates the connection there.
+Code that verifies a credential calls `note_credential` in its thread. When the response starts, the
+middleware reads the note on the event loop, and marks the connection as authenticated.
 """
 
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from typing import Any, Final
 from caret.foundation.web.body_limit import Application, Receive, Send
 from caret.foundation.web.connections import mark_connection_authenticated
 
-_NOTE: Final = "has_credential"
+_NOTE: Final = "has_credential"  # in the state of an ASGI scope
 
 
 def note_credential(request: object) -> None:
@@ -20,7 +20,7 @@ def note_credential(request: object) -> None:
         scope.setdefault("state", {})[_NOTE] = True
 
 
-class CredentialNotes:
+class CredentialNoteMiddleware:
     def __init__(self, application: Application) -> None:
         self._application = application
 

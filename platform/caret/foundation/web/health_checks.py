@@ -2,8 +2,10 @@
 
 The application does not answer them: it may be busy, or reject the probe's host name.
 
-/healthz  liveness: this process responds. It does not check Postgres: a restart would not help
-/readyz   readiness: the process's dependencies respond, too. If not, balancers should avoid it
+    /healthz  liveness: this process responds. Postgres is not checked, because a restart of this
+              process would not help
+    /readyz   readiness: the dependencies of this process respond, too. If they do not, a load
+              balancer should send this process no requests
 """
 
 import asyncio
@@ -13,13 +15,13 @@ from typing import Any, Final, TypeAlias
 
 from caret.foundation.web.body_limit import Application, Receive, Send
 
-ReadyCheck: TypeAlias = Callable[[], Awaitable[bool]]  # must not raise
+ReadyCheck: TypeAlias = Callable[[], Awaitable[bool]]  # must not raise an error
 
 ALIVE_PATH: Final = "/healthz"
 READY_PATH: Final = "/readyz"
 READY_TIMEOUT_S: Final = 2.0
-# Anybody may call /readyz. Its result is reused for this time, so that callers cannot flood
-# Postgres with queries.
+# Anybody may call /readyz. A result is reused for this time, so that callers cannot overload the
+# dependencies with checks.
 _RESULT_TTL_S: Final = 1.0
 _BODIES: Final = {200: b"ok\n", 503: b"not ready\n"}
 
@@ -35,7 +37,7 @@ class HealthCheckMiddleware:
         self._is_ready = is_ready
         self._monotonic_s = monotonic_s
         self._running_check: asyncio.Task[bool] | None = None
-        self._cached_result: tuple[bool, float] = (False, float("-inf"))  # the result, its expiry
+        self._cached_result: tuple[bool, float] = (False, float("-inf"))  # result, expiry
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
         is_health_check = scope["type"] == "http" and scope["path"] in (ALIVE_PATH, READY_PATH)
@@ -49,8 +51,8 @@ class HealthCheckMiddleware:
         is_ready, until_s = self._cached_result
         if self._monotonic_s() < until_s:
             return is_ready
-        # All callers share one running check, even if it hangs. A caller that disconnects does not
-        # cancel it for the others.
+        # All callers share one running check, even if it hangs. `shield` keeps the check running if
+        # one of its callers disconnects.
         if self._running_check is None:
             self._running_check = asyncio.create_task(self._run_check())
         try:

@@ -1,7 +1,8 @@
 """HTTP/1.x with the limits of `ServerLimits`, on top of uvicorn's httptools protocol.
 
 uvicorn limits neither the size nor the time of headers, and waits forever for a client that does
-not read. This protocol responds with 431, 408 or 429 and closes the connection.
+not read. If a request exceeds a limit, this protocol responds with 431, 408, 429 or 400, unless a
+response has begun, and closes the connection. The limits on time, in the order of a connection:
 
     connection > header_timeout_s > headers > body_timeout_s > body > response > keep_alive_s > ...
 
@@ -33,10 +34,11 @@ from caret.foundation.web.response_sending import SendDeadline, adapt_to_version
 from caret.foundation.web.server_limits import ServerLimits
 from caret.foundation.web.write_coalescing import CoalescingTransport
 
-# A rejected client may still be sending. It reads the response only if its data is consumed.
+# A rejected client may still be sending. It reads the response only if its data is consumed, so the
+# connection is kept for this time and this many bytes.
 _LINGER_S: Final = 1.0
 _MAX_LINGER_BYTES: Final = 1024 * 1024
-_MAX_PIPELINED: Final = 16
+_MAX_PIPELINED: Final = 16  # requests of a connection that wait for the responses to earlier ones
 # Pipelined requests, over all connections, that start in one turn of PacedExecutor (4 ms). Without
 # this limit, 200 clients that each send 10 requests in one packet delay all other clients.
 MAX_PIPELINED_STARTS: Final = 2
@@ -46,7 +48,7 @@ MAX_PACED_STARTS: Final = 10
 # Memory for a client that does not read its response, besides one chunk of the response.
 _WRITE_BUFFER_BYTES: Final = 16 * 1024
 _SOCKET_BUFFER_BYTES: Final = 128 * 1024  # of the kernel, which doubles it
-# Chunk headers and trailers of a body, relative to its content: "1\r\nx\r\n" is five to one.
+# Bytes of a chunked body that are not content, for each byte of content: "1\r\nx\r\n" has five.
 _MAX_FRAMING_RATIO: Final = 8
 
 
@@ -64,7 +66,7 @@ class ServerConfig(uvicorn.Config):
 
 
 class _ReadingStopped(Exception):
-    """Raised in a callback of the parser to stop it."""
+    """Raised in a callback of the parser, to stop the parser."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +89,8 @@ _HEADERS_TOO_LARGE: Final = HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
 
 
 class LimitedHttp(HttpToolsProtocol):
+    """One connection, from its first bytes to its end or to the upgrade to a WebSocket."""
+
     config: ServerConfig
     transport: CoalescingTransport
 
@@ -100,7 +104,7 @@ class LimitedHttp(HttpToolsProtocol):
         slot: ConnectionSlot,
         headers_due_at: float,
     ) -> None:
-        """`headers_due_at`: when the first request's headers must be complete, by the loop's clock.
+        """`headers_due_at` is the time of the loop's clock for the end of the first headers.
 
         `slot` is the slot of the connection. It is released when the connection ends.
         """
@@ -121,7 +125,7 @@ class LimitedHttp(HttpToolsProtocol):
         self._has_begun = False  # its first byte was received
         self._is_in_body = False
         self._num_header_bytes = 0  # of complete headers and the request line
-        self._num_wire_bytes = 0  # since the chunk that ended the previous message
+        self._num_wire_bytes = 0  # received after the data in which the previous message ended
         self._num_body_bytes = 0
         self._deadline: asyncio.TimerHandle | None = None
 
@@ -184,6 +188,7 @@ class LimitedHttp(HttpToolsProtocol):
             self._check_deadline()
 
     def _has_left_http(self) -> bool:
+        """Return whether no more requests are parsed."""
         return self._is_refused or self._is_upgraded
 
     def on_message_begin(self) -> None:
@@ -197,7 +202,7 @@ class LimitedHttp(HttpToolsProtocol):
 
     def on_header(self, name: bytes, value: bytes) -> None:
         super().on_header(name, value)
-        self._count_header_bytes(len(name) + len(value) + 4)
+        self._count_header_bytes(len(name) + len(value) + len(": \r\n"))
         if len(self.headers) > self._limits.max_headers:
             self._stop_parser(_HEADERS_TOO_LARGE, "too_many_headers")
 
@@ -230,7 +235,7 @@ class LimitedHttp(HttpToolsProtocol):
             self._stop_parser(_HEADERS_TOO_LARGE, "headers_too_large")
 
     def _has_too_many_wire_bytes(self) -> bool:
-        """Return whether the parser buffers too much: a long header, or a body's framing."""
+        """Return whether the parser has read too much: a long header, or a body's framing."""
         allowed = self._limits.max_header_bytes
         if self._is_in_body:
             allowed += _MAX_FRAMING_RATIO * self._num_body_bytes
@@ -241,7 +246,7 @@ class LimitedHttp(HttpToolsProtocol):
     # --- limits on unauthenticated requests
 
     def _admit_request(self) -> None:
-        """Note the slot in the scope; count a request from a trusted proxy in the limits.
+        """Store the slot in the ASGI scope; count a request from a trusted proxy in the limits.
 
         Stop the parser if a limit is reached.
         """
@@ -279,6 +284,7 @@ class LimitedHttp(HttpToolsProtocol):
         self._is_next_pipelined = False
 
     def _is_idle(self) -> bool:
+        """Return whether no request is served or waits in the pipeline."""
         return not self.pipeline and (self._running is None or self._running.response_complete)
 
     # --- deadlines
@@ -326,7 +332,7 @@ class LimitedHttp(HttpToolsProtocol):
     # --- rejections
 
     def _stop_parser(self, status: HTTPStatus, reason: str) -> NoReturn:
-        """Stop the parser, from one of its callbacks; then uvicorn calls `send_400_response`."""
+        """Stop the parser from one of its callbacks. uvicorn then calls `send_400_response`."""
         self._stopped_by = _LimitExceeded(status, reason)
         raise _ReadingStopped
 
@@ -354,7 +360,10 @@ class LimitedHttp(HttpToolsProtocol):
         self.loop.call_later(_LINGER_S, self.transport.abort)
 
     def _is_waiting_for_body(self) -> bool:
-        """Return whether the rejected request is being served, and its response has not begun."""
+        """Return whether the rejected request is served while its body arrives, without a response.
+
+        It must be the only request.
+        """
         is_newest = self._is_in_body and not self.pipeline
         return is_newest and self._running is not None and not self._running.response_started
 

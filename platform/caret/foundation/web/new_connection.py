@@ -1,7 +1,8 @@
 """A connection from its opening to its first bytes, before the HTTP parser is created.
 
-A connection without a parser costs a third of one with a parser. If each connection had a parser, a
-thousand clients that connect at once and send nothing would delay the others by over 100 ms.
+Accepting a connection without a parser takes a third of the time that it takes with one. If each
+connection had a parser, a thousand clients that connect at once and send nothing would delay the
+others by over 100 ms.
 
     opened > NewConnection > first bytes > LimitedHttp > response > ...
 
@@ -62,7 +63,7 @@ class NewConnection(asyncio.Protocol):
         except TooManyConnections:
             self._transport.abort()
             return
-        self._server_state.connections.add(self)  # type: ignore[arg-type]  # it needs `shutdown`
+        self._server_state.connections.add(self)  # type: ignore[arg-type]  # it has `shutdown`
         self._headers_due_at = self._loop.time() + self._config.limits.header_timeout_s
         self._deadline = self._loop.call_at(self._headers_due_at, self._transport.close)
 

@@ -1,8 +1,8 @@
 """Responses without chunks for HTTP/1.0 clients, and a deadline for clients that do not read.
 
 HTTP/1.0 has no chunked encoding: the end of the connection ends the body. uvicorn sends every body
-without a length in chunks, also to HTTP/1.0 clients. It closes the connection after each response
-to an HTTP/1.0 request.
+without a length in chunks, even to HTTP/1.0 clients. It does close the connection after each
+response to an HTTP/1.0 request.
 """
 
 import asyncio

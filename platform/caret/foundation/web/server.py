@@ -57,7 +57,7 @@ def run_server(application: str, *, host: str, port: int, **options: Any) -> Non
     """Serve until SIGTERM or SIGINT.
 
     `application` is a module and a name (`module:name`), imported here. `options` are passed to
-    uvicorn. CARET_TRUSTED_PROXIES lists the addresses whose X-Forwarded-* headers are trusted, none
+    uvicorn. CARET_TRUSTED_PROXIES lists the proxies whose X-Forwarded-* headers are trusted, none
     by default. Raises BadSetting for an invalid setting, and SystemExit if the server cannot start.
     """
     proxies = env_list("CARET_TRUSTED_PROXIES")
@@ -92,16 +92,16 @@ def run_server(application: str, *, host: str, port: int, **options: Any) -> Non
 
 
 def _exempt_start_up_heap() -> None:
-    """Exempt all present objects from garbage collection: the server keeps them anyway.
+    """Exempt all existing objects from garbage collection: the server keeps them anyway.
 
-    A full collection of them takes the console 140 ms, and 1,000 connections trigger one.
+    In the console, a full collection of them takes 140 ms, and 1,000 connections trigger one.
     """
     gc.collect()
     gc.freeze()
 
 
 def _limit_to_files(limits: ServerLimits) -> ServerLimits:
-    """Reduce `max_connections` if the process may not open so many files."""
+    """Reduce `max_connections` if the process may not open so many files (sockets are files)."""
     max_connections = raise_file_limit(limits.max_connections)
     if max_connections < limits.max_connections:
         log.warning(

@@ -24,8 +24,8 @@ class ServerLimits:
     keep_alive_s: float = 75.0  # between two requests on a connection
     max_requests_per_connection: int = 10_000
     max_connections: int = 20_000  # of the process
-    max_unauthenticated: int = 2_048  # connections of the process without a credential
-    max_unauthenticated_per_address: int = 256  # of one IPv4 address or IPv6 /64 network
+    max_unauthenticated: int = 2_048  # connections of the process without a valid credential
+    max_unauthenticated_per_address: int = 256  # those of one IPv4 address or IPv6 /64 network
 
     @classmethod
     def from_environment(cls) -> Self:

@@ -1,8 +1,8 @@
-"""Joins all writes to one client in one iteration of the event loop into one system call.
+"""Joins the writes to one client in one iteration of the event loop into one system call.
 
 The last text of a completion, its end and the end of the body are three writes. Each system call
-that wakes the client costs 100 us of CPU on a virtual machine. Nothing is delayed: the data is sent
-at the end of the iteration.
+that wakes the client takes 100 microseconds of CPU on a virtual machine. The data is hardly
+delayed: it is sent as soon as the callbacks that are already scheduled have run.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ class CoalescingTransport(asyncio.Transport):
         *,
         close_timeout_s: float,
     ) -> None:
-        """`close_timeout_s`: how long a client may take to read the rest after `close`."""
+        """`close_timeout_s` is the time that a client has to read the rest after `close`."""
         super().__init__()
         self._transport = transport
         self._loop = loop
@@ -74,7 +74,7 @@ class CoalescingTransport(asyncio.Transport):
         self._num_buffered_bytes = 0
         self._transport.abort()
 
-    # Everything else is delegated to the other transport.
+    # The other methods are delegated to the other transport.
 
     def can_write_eof(self) -> bool:
         return self._transport.can_write_eof()

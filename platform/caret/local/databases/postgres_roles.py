@@ -1,6 +1,6 @@
-"""The three database roles, created or reconciled at every start.
+"""The three database roles, and the database, created or updated at every start.
 
-* caret_superuser  used only by this module and for backups
+* caret_superuser  created with the data directory; used only by this module and for backups
 * caret_owner      owns the database and its tables, but is bound by row-level security
 * caret_app        owns nothing and can create nothing; each migration grants it access to its
                    tables, as in production: there are no default privileges
@@ -25,16 +25,17 @@ _CONNECT_TIMEOUT_S = 5
 
 
 def reconcile_roles(paths: EmbeddedPaths) -> None:
+    """Create what is missing, and set passwords and rights as they should be."""
     with _open_connection(paths, "postgres") as connection:
         for role in (OWNER_ROLE, APP_ROLE):
             _reconcile_role(connection, role=role, password=read_password(paths, role))
-        _make_database(connection)
+        _ensure_database(connection)
     with _open_connection(paths, DATABASE) as connection:
-        _grant_roles(connection)
+        _set_up_database(connection)
 
 
 def accepts_connections(paths: EmbeddedPaths) -> bool:
-    """Return False while the server starts or recovers.
+    """Return whether the server accepts connections; False while it starts or recovers.
 
     Raises psycopg.OperationalError for a wrong password.
     """
@@ -78,7 +79,7 @@ def _reconcile_role(
     )
 
 
-def _make_database(connection: psycopg.Connection[tuple[object, ...]]) -> None:
+def _ensure_database(connection: psycopg.Connection[tuple[object, ...]]) -> None:
     rows = connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [DATABASE])
     if rows.fetchone() is None:
         connection.execute(
@@ -88,7 +89,8 @@ def _make_database(connection: psycopg.Connection[tuple[object, ...]]) -> None:
         )
 
 
-def _grant_roles(connection: psycopg.Connection[tuple[object, ...]]) -> None:
+def _set_up_database(connection: psycopg.Connection[tuple[object, ...]]) -> None:
+    """Grant the roles their rights on the database, and install the extension."""
     names = {
         "database": sql.Identifier(DATABASE),
         "owner": sql.Identifier(OWNER_ROLE),

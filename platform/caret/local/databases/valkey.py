@@ -1,9 +1,9 @@
-"""A Valkey server of the local installation: password, Unix socket, append-only file.
+"""A Valkey server of the local installation, with a password, a Unix socket and durable data.
 
-with EmbeddedValkey(paths):
-    ...  # paths.redis_url contains the URL
+    with EmbeddedValkey(paths):
+        ...  # the file paths.redis_url contains its URL
 
-The KV tier has a server of its own, which listens on a port and stores nothing on the disk.
+The KV tier has a server of its own, which also listens on a port and stores nothing on the disk.
 """
 
 import importlib.util
@@ -44,7 +44,10 @@ class EmbeddedValkey(LaunchedService):
         tag_environment: dict[str, str] | None = None,
         settings: Mapping[str, str] | None = None,
     ) -> None:
-        """`settings` extend and override our configuration."""
+        """`server` is VALKEY or KV_STORE; `settings` extend and override our configuration.
+
+        `tag_environment` contains the variables of process_tag.py.
+        """
         self.name = _NAMES[server]
         self._paths = paths
         self._server = server
@@ -68,7 +71,10 @@ class EmbeddedValkey(LaunchedService):
         )
 
     def _write_configuration(self) -> Path:
-        """Write a file, because arguments (with the password) are visible to all users."""
+        """Write the configuration file, which contains the password.
+
+        Arguments would be visible to all users of the machine.
+        """
         data = self._paths.home / self._server
         data.mkdir(mode=0o700, exist_ok=True)
         settings = {
@@ -81,7 +87,7 @@ class EmbeddedValkey(LaunchedService):
             "appendfsync": "everysec",
             "aof-load-truncated": "yes",
             "save": '""',
-            # Usage records must not be evicted when memory runs out: writers get an error instead.
+            # When memory runs out, usage records must not be evicted. Writers get an error instead.
             "maxmemory": "256mb",
             "maxmemory-policy": "noeviction",
             "daemonize": "no",
@@ -94,9 +100,9 @@ class EmbeddedValkey(LaunchedService):
         return file
 
     def is_ready(self) -> bool:
-        address = valkey_url(self._paths, self._server)
+        url = valkey_url(self._paths, self._server)
         try:
-            with redis.Redis.from_url(address, socket_timeout=5.0) as client:
+            with redis.Redis.from_url(url, socket_timeout=5.0) as client:
                 return bool(client.ping())
         except (redis.ConnectionError, redis.TimeoutError):  # BusyLoadingError is a ConnectionError
             return False

@@ -1,6 +1,7 @@
 """The embedding engine for retrieval: vLLM's pooling runner with a small sentence model.
 
-It starts only with CARET_RETRIEVAL=True, and needs another 1.5 GB of memory.
+It starts only with CARET_RETRIEVAL=True and without CARET_EMBEDDINGS_URL. It needs 1.5 GB of
+memory.
 """
 
 import importlib.util
@@ -78,7 +79,7 @@ def embeddings_command(settings: EmbeddingsSettings, *, model: Path) -> tuple[st
         # Keep the texts that are embedded out of the logs.
         "--no-enable-log-requests", "--disable-uvicorn-access-log",
         "--shutdown-timeout", "3",
-        # The completion engine on the same GPU uses nine tenths of its memory.
+        # The completion engines on the same GPU use nine tenths of its memory.
         *(("--gpu-memory-utilization", "0.05") if settings.has_gpu else ()),
     )
     # fmt: on

@@ -32,14 +32,14 @@ from caret.local.processes.health_checks import is_responding
 from caret.local.processes.service import CommandService
 
 DEMO_MODEL = REPOSITORY / "inference" / "demo_model" / "weights"
-MAX_CONTEXT_TOKENS = 4608
+MAX_CONTEXT_TOKENS = 4608  # fits a prompt of 4,000 tokens and a completion of 512
 # At the first start, the engine may download a large model.
 _READY_TIMEOUT_S = 900.0
 _STOP_GRACE_S = 10.0
-# Time for streams in flight to finish after SIGTERM; with vLLM's default of 0 they hang.
+# Time for streams in flight to finish after SIGTERM. With vLLM's default of 0, they hang.
 _SHUTDOWN_TIMEOUT_S = 3
-# vLLM's processes each log the error as they stop; the first one names the cause. The details of a
-# ValidationError are in the next line.
+# When vLLM fails, each of its processes logs an error as it stops. The first error names the cause.
+# The details of a ValidationError are in the next line.
 _CAUSE: Final = re.compile(
     r"^(?:\([^)]*\) )?(?:ERROR \S+ \S+ \[\S+\] )?"
     r"(?:(?:\w+\.)*\w+(?:Error|Exception): |\S+: error: )"
@@ -51,7 +51,7 @@ _MAX_CAUSE_CHARS: Final = 240
 
 @dataclass(frozen=True, slots=True)
 class LocalModel:
-    path: str  # a directory, or a name on the model hub
+    path: str  # a directory, or a name on Hugging Face's model hub
     served_name: str
 
     @property
@@ -69,10 +69,10 @@ class EngineSettings:
     port: int
     hardware: Hardware
     profile: Tier
-    # CARET_ENGINE_ARGS, which override the profile.
+    # CARET_ENGINE_ARGS: the user's own arguments, which override the profile.
     extra_arguments: tuple[str, ...] = field(default=())
     gpu_memory_percent: int | None = None  # of the GPU's memory; None: vLLM's default
-    speculates: bool | None = None  # None: as the profile says
+    speculates: bool | None = None  # with speculative decoding; None: as in the profile
     kv_tier_arguments: tuple[str, ...] = field(default=())  # of the KV tier that `up` starts
 
     @property
@@ -105,6 +105,7 @@ class EngineSettings:
 
     @property
     def _own_arguments(self) -> tuple[str, ...]:
+        """The user's own arguments, without speculative decoding if `speculates` is False."""
         if self.speculates is False:
             return drop_speculation(self.extra_arguments)
         return self.extra_arguments
@@ -119,7 +120,7 @@ class EngineSettings:
 
     @property
     def _dropped_flags(self) -> set[str]:
-        """The flags of the profile that do not suit the model, or that other settings replace."""
+        """The profile's flags that do not suit the model, or that other settings replace."""
         # The demonstration model has 14 MB of weights: FP8 would save nothing.
         quantization = {QUANTIZATION} if self.model.is_demo else set()
         is_replaced = self.speculates is not None or self._has_own_speculation
@@ -192,7 +193,7 @@ def build_engine_service(
 
 
 def find_cause(log: str) -> str | None:
-    """Return why vLLM did not start, as a sentence; None if its log names no error."""
+    """Return the reason why vLLM did not start, as a sentence; None if its log names no error."""
     match = _CAUSE.search(log)
     if match is None:
         return None
@@ -220,7 +221,7 @@ _CPU_TARGETS_MS = {"INLINE": 1_000, "FIM": 1_500, "BLOCK": 5_000, "CHAT": 20_000
 
 
 def first_token_targets(settings: EngineSettings) -> dict[str, str]:
-    """Return the gateway's targets for this engine; explicit settings override them."""
+    """Return environment variables with the gateway's targets; explicit ones override them."""
     if settings.hardware is Hardware.GPU:
         return {}
     return {
@@ -229,8 +230,8 @@ def first_token_targets(settings: EngineSettings) -> dict[str, str]:
     }
 
 
-# An engine runs code that came with its model, so it gets no secrets of Caret. Names that begin
-# with one of these are excluded, too, such as DATABASE_URL_FILE.
+# An engine may run code that came with its model, so it gets no secrets of Caret. These are
+# prefixes of names of variables: names such as DATABASE_URL_FILE are excluded, too.
 _SECRETS = (
     *("CARET_ROOT_SECRET", "DATABASE_URL", "CARET_OWNER_DATABASE_URL", "CARET_BACKUP_DATABASE_URL"),
     *("REDIS_URL", "CARET_HOME_REGION_REDIS_URL", "CARET_SMTP_URL"),
@@ -257,7 +258,7 @@ def engine_environment(
 
 def _cpu_environment() -> dict[str, str]:
     num_cores = len(os.sched_getaffinity(0))
-    environment = {"VLLM_CPU_KVCACHE_SPACE": "1"}
+    environment = {"VLLM_CPU_KVCACHE_SPACE": "1"}  # GiB
     if num_cores <= 4:  # leave a core for the gateway; on larger machines vLLM decides
         environment |= {
             "VLLM_CPU_OMP_THREADS_BIND": "nobind",

@@ -1,6 +1,6 @@
-"""Checks CARET_ENGINE_ARGS for settings that affect the gateway or tenant isolation.
+"""Checks an engine's arguments for options that affect the gateway or the isolation of tenants.
 
-vLLM accepts such a setting in several forms: as JSON, in parts (`--name.part value`), with
+vLLM accepts such an option in several forms: as JSON, in parts (`--name.part value`), with
 underscores instead of hyphens, and with an abbreviated name.
 """
 
@@ -31,6 +31,7 @@ _MIN_CHARS: Final = {
     _FILE: len("--config"),
     _SEQUENCES: len("--max-num-se"),
 }
+# Methods of speculative decoding that use no draft model.
 _METHODS: Final = {
     "ngram": SpeculationMethod.NGRAM,
     "[ngram]": SpeculationMethod.NGRAM,
@@ -41,17 +42,19 @@ _METHODS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class EngineArguments:
+    """The values of the options that are checked."""
+
     speculation: SpeculationMethod | None = None  # None: no speculative decoding
     max_cached_requests: int | None = None  # of suffix decoding; None: not set
     max_num_seqs: int | None = None  # requests in a batch; None: not set
-    kv_connector: str | None = None  # to a KV tier; None: there is none
+    kv_connector: str | None = None  # class or module of the connector to a KV tier; None: no tier
 
 
 NO_ENGINE_ARGUMENTS: Final = EngineArguments()
 
 
 def check_arguments(arguments: Sequence[str], environment: Mapping[str, str]) -> EngineArguments:
-    """Parse the arguments.
+    """Parse and check the arguments. `environment` contains the engine's environment variables.
 
     Raises BadSetting for an invalid value, for `--config`, and for settings that would let a tenant
     find another tenant's data in a cache.
@@ -84,9 +87,9 @@ def check_arguments(arguments: Sequence[str], environment: Mapping[str, str]) ->
 
 
 def drop_speculation(arguments: Sequence[str]) -> tuple[str, ...]:
-    """Return the arguments without those for speculative decoding and their values."""
+    """Return the arguments without the options for speculative decoding and their values."""
     other_arguments: list[str] = []
-    is_value = False  # of an argument that was dropped
+    is_value = False  # whether the next argument is the value of a dropped option
     for argument in arguments:
         option, equals_sign, _ = argument.partition("=")
         is_dropped = is_value or _parse_option(option)[0] in (_SPECULATION, _METHOD, _MODEL)
@@ -141,7 +144,7 @@ def _read_connector(
 
 
 def _parse_settings(arguments: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Return the parts of each relevant setting by name; "" is the name of an undivided value.
+    """Return the values of each relevant option, by part; "" stands for the whole option.
 
     Raises ValueError.
     """
@@ -157,7 +160,7 @@ def _parse_settings(arguments: Sequence[str]) -> dict[str, dict[str, Any]]:
 
 
 def _parse_object(text: str) -> dict[str, Any]:
-    """Return a JSON object. Raises ValueError for other text."""
+    """Parse a JSON object. Raises ValueError for other text."""
     value = json.loads(text)
     if not isinstance(value, dict):
         raise ValueError(text)
@@ -165,7 +168,7 @@ def _parse_object(text: str) -> dict[str, Any]:
 
 
 def _iterate_options(arguments: Sequence[str]) -> Iterator[tuple[str, str, str]]:
-    """Yield each relevant argument as (option, part or "", value)."""
+    """Yield each relevant argument as (option, part or "" for the whole option, value)."""
     for index, argument in enumerate(arguments):
         option, equals_sign, value = argument.partition("=")
         name, part = _parse_option(option)
@@ -175,7 +178,7 @@ def _iterate_options(arguments: Sequence[str]) -> Iterator[tuple[str, str, str]]
 
 
 def _parse_option(option: str) -> tuple[str | None, str]:
-    """Return the option, or None if it is not relevant, and its part, or "" for the whole."""
+    """Return the option (None if it is not relevant) and its part ("" for the whole option)."""
     head, _, part = option.partition(".")
     return _find_option(head.replace("_", "-")), part
 

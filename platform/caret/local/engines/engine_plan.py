@@ -13,10 +13,10 @@ from caret.local.engines.profiles import Hardware
 from caret.local.errors import MissingFeature
 
 _GIB: Final = 2**30
-# On a CPU, an engine of the demonstration model takes 2.5 GB, a quarter of it for cached prompts.
-# The databases and Caret's processes take 1.5 GB.
+# Free memory for two engines. On a CPU, an engine of the demonstration model takes 2.5 GB. The
+# databases and Caret's processes take 1.5 GB.
 _MIN_BYTES_OF_TWO: Final = {Hardware.CPU: 7 * _GIB, Hardware.GPU: 16 * _GIB}
-# Two engines start in parallel, and each needs a core for that; so do the console and the worker.
+# Two engines, the console and the worker start in parallel, and each needs a core for this.
 _MIN_CORES_OF_TWO: Final = 4
 TWO_ENGINES_GPU_PERCENT: Final = 45  # of the GPU's memory, for each of two engines
 _MEMORY_NAMES: Final = {Hardware.CPU: "free memory", Hardware.GPU: "free GPU memory"}
@@ -31,14 +31,14 @@ class Machine:
     num_cores: int
 
     def without(self, num_bytes: int) -> "Machine":
-        """Return the machine after another program has taken so much memory."""
+        """Return the machine with `num_bytes` less of free memory."""
         free_bytes = None if self.free_bytes is None else max(0, self.free_bytes - num_bytes)
         return replace(self, free_bytes=free_bytes)
 
 
 @dataclass(frozen=True, slots=True)
 class EnginePlan:
-    profiles: tuple[Tier, ...]  # one for each engine
+    profiles: tuple[Tier, ...]  # for each engine, the tier of its profile
     sentence: str  # for the terminal
     is_mixed: bool = False  # both engines serve both tiers; only the last one speculates
 
@@ -50,7 +50,7 @@ def read_machine() -> Machine:
 
 
 def plan_engines(setting: str, machine: Machine, *, is_demo_model: bool) -> EnginePlan:
-    """Decide on the number of engines. `setting` is CARET_ENGINES.
+    """Decide on the number of engines. `setting` is CARET_ENGINES: auto, 1, 2 or mixed.
 
     With `auto`, two engines start only for the demonstration model, because the size of other
     models is not known. Raises BadSetting.
@@ -60,18 +60,18 @@ def plan_engines(setting: str, machine: Machine, *, is_demo_model: bool) -> Engi
     missing = _describe_missing_room(machine)
     if setting in ("2", "mixed") and missing:
         raise BadSetting(f"CARET_ENGINES is {setting}, but {missing}.")
-    kind = machine.hardware.upper()
+    hardware = machine.hardware.upper()
     if setting == "mixed":
         sentence = (
-            f"Two engines with the profile fast for a {kind} serve both tiers:"
+            f"Two engines with the profile fast for a {hardware} serve both tiers:"
             " one with speculation, one without."
         )
         return EnginePlan((Tier.FAST, Tier.FAST), sentence, is_mixed=True)
     has_room = not missing and machine.num_cores >= _MIN_CORES_OF_TWO
     if setting == "2" or (setting == "auto" and is_demo_model and has_room):
-        sentence = f"Two engines start, with the profiles fast and quality for a {kind}."
+        sentence = f"Two engines start, with the profiles fast and quality for a {hardware}."
         return EnginePlan((Tier.FAST, Tier.QUALITY), sentence)
-    sentence = f"One engine with the profile fast for a {kind} serves both tiers"
+    sentence = f"One engine with the profile fast for a {hardware} serves both tiers"
     if setting == "auto":
         sentence += f": {_describe_reason(missing, is_demo_model)}"
     return EnginePlan((Tier.FAST,), f"{sentence}.")
@@ -106,7 +106,7 @@ def is_built_for_gpu() -> bool:
 
 
 def _describe_missing_room(machine: Machine) -> str:
-    """Return what two engines lack; "" if there is room."""
+    """Return a clause about the memory that two engines lack; "" if there is enough."""
     min_free_bytes = _MIN_BYTES_OF_TWO[machine.hardware]
     free = machine.free_bytes or 0
     if free >= min_free_bytes:
@@ -126,15 +126,16 @@ def _describe_reason(missing: str, is_demo_model: bool) -> str:
 
 
 def read_free_bytes() -> int:
-    """Return the memory that processes can still take, within the limit of the container."""
+    """Return the RAM that processes can still take, within the limit of the container."""
     lines = Path("/proc/meminfo").read_text().splitlines()
     fields = dict(line.split(":", 1) for line in lines)
     free = int(fields["MemAvailable"].split()[0]) * 1024
-    return min(free, _read_free_cgroup_bytes(Path("/sys/fs/cgroup")) or free)
+    allowed_bytes = _read_free_cgroup_bytes(Path("/sys/fs/cgroup"))
+    return free if allowed_bytes is None else min(free, allowed_bytes)
 
 
 def _read_free_cgroup_bytes(folder: Path) -> int | None:
-    """Return what the control group leaves; None: it has no limit."""
+    """Return the memory that the control group still allows; None: it has no limit."""
     try:
         limit = (folder / "memory.max").read_text().strip()
         used_bytes = int((folder / "memory.current").read_text())

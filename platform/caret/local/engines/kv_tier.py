@@ -1,8 +1,9 @@
 """The KV tier: LMCache, and a Valkey server where it stores the engines' cached prompts.
 
-It starts only with CARET_KV_TIER_GB. Cached prompts then survive a restart of an engine. Only the
-tenant whose salt is part of their keys can use them. They are kept in memory only, and the least
-recently used ones make room for new ones. Nothing remains after `make down`.
+It starts only with CARET_KV_TIER_GB. Cached prompts then survive a restart of an engine. A cached
+prompt is found by a hash that includes the salt of its cache namespace, so other tenants cannot use
+it. Cached prompts are kept in memory only, and the least recently used ones are dropped first. None
+remains after `make down`.
 """
 
 import importlib.util
@@ -26,8 +27,8 @@ from caret.local.processes.service import CommandService, Service
 
 _SETTING = "CARET_KV_TIER_GB"
 _MAX_GB = 4096
-_OVERHEAD_GB = 1  # 0.5 GB for LMCache itself, and the rest for Valkey's keys
-# The block of the CPU profiles, and two blocks of the GPU profiles.
+_OVERHEAD_GB = 1  # 0.5 GB for LMCache itself, and the rest for the names of Valkey's entries
+# Cached prompts are stored in chunks: one block of the CPU profiles, or two of the GPU profiles.
 _CHUNK_TOKENS = 32
 _READY_TIMEOUT_S = 120.0
 _STOP_GRACE_S = 10.0
@@ -37,9 +38,9 @@ _STOP_GRACE_S = 10.0
 class KvTierSettings:
     size_gb: int  # for cached prompts in LMCache, and as much again in its Valkey server
     hardware: Hardware  # of the engines
-    port: Port
-    http_port: Port
-    store_port: Port
+    port: Port  # LMCache, for the engines
+    http_port: Port  # LMCache's health checks
+    store_port: Port  # the Valkey server
 
     @property
     def needed_bytes(self) -> int:
@@ -48,7 +49,7 @@ class KvTierSettings:
 
     @property
     def sentence(self) -> str:
-        """Describe the tier for the terminal."""
+        """The description of the tier for the terminal."""
         return (
             "A KV tier keeps cached prompts when an engine restarts:"
             f" {self.size_gb} GB in LMCache, {self.size_gb} GB in its Valkey server."
@@ -74,9 +75,9 @@ class KvTierSettings:
 def read_kv_tier(
     engine: EngineSettings, ports: Ports, *, has_own_engines: bool
 ) -> KvTierSettings | None:
-    """Read the setting; None: there is no KV tier.
+    """Read the settings; return None if there is no KV tier.
 
-    Raises BadSetting if other settings or the machine's memory do not allow it.
+    Raises BadSetting if other settings or the machine's memory do not allow a KV tier.
     """
     size_gb = env_int(_SETTING, 0, low=0, high=_MAX_GB)
     if size_gb == 0:
@@ -130,7 +131,7 @@ def build_kv_tier_services(
 
 
 def make_store_settings(settings: KvTierSettings) -> dict[str, str]:
-    """Return Valkey's settings: a cache of a limited size that never reaches the disk."""
+    """Return the Valkey server's settings: a cache of limited size that stores nothing on disk."""
     return {
         "port": str(settings.store_port.number),
         "bind": LOOPBACK,
@@ -170,7 +171,7 @@ def _build_lmcache_service(
 
 def lmcache_command(settings: KvTierSettings) -> tuple[str, ...]:
     store = {"type": "resp", "host": LOOPBACK, "port": settings.store_port.number}
-    # By default LMCache reads the engine's memory through CUDA.
+    # By default, LMCache reads the engine's memory through CUDA, which a CPU does not have.
     is_cpu = settings.hardware is Hardware.CPU
     transfer_mode = ("--supported-transfer-mode", "engine_driven") if is_cpu else ()
     # fmt: off

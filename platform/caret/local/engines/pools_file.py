@@ -9,9 +9,9 @@ from pathlib import Path
 
 from caret.foundation.environment import BadSetting
 
-ReplicaEntry = str | Mapping[str, str | int]  # its URL, or the long form of the entry
-Value = str | int | list[ReplicaEntry] | Mapping[str, str | int]
-Replicas = Sequence[ReplicaEntry] | Mapping[str, Sequence[ReplicaEntry]]  # by tier
+ReplicaEntry = str | Mapping[str, str | int]  # the replica's URL, or a table with the key `url`
+Value = str | int | list[ReplicaEntry] | Mapping[str, str | int]  # of a key in the file
+Replicas = Sequence[ReplicaEntry] | Mapping[str, Sequence[ReplicaEntry]]  # for both tiers | by tier
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +32,9 @@ def render_pools(
 ) -> str:
     """Return the text of the pools file.
 
-    A sequence of `replicas` serves both tiers. `has_token_healing` is False for synthetic engines,
-    which ignore their prompts. `additions_from` lists the hosts on which operators may add
-    replicas.
+    If `replicas` is a sequence, its replicas serve both tiers. `has_token_healing` is False for
+    synthetic engines, which ignore their prompts. `additions_from` lists the hosts on which
+    operators may add replicas.
     """
     common_values: dict[str, Value] = {
         "model": model,
@@ -49,20 +49,21 @@ def render_pools(
         replicas = {"fast": replicas, "quality": replicas}
     return "\n".join(
         _render_pool(
-            {"name": f"{model}-{tier}", "tier": tier, **common_values, "replicas": list(addresses)}
+            {"name": f"{model}-{tier}", "tier": tier, **common_values, "replicas": list(entries)}
         )
-        for tier, addresses in replicas.items()
+        for tier, entries in replicas.items()
     )
 
 
 def write_pools(file: Path, text: str) -> None:
+    """Write the file atomically."""
     draft = file.with_name(file.name + ".new")
     draft.write_text(text)
-    os.replace(draft, file)  # noqa: PTH105  # readers see the old or the new file, never a part
+    os.replace(draft, file)  # noqa: PTH105  # readers see the old or the new file
 
 
 def read_pools(file: Path) -> list[LocalPool]:
-    """Read only name, tier and replicas, for the summary that `up` prints.
+    """Read the name, tier and replicas of each pool, for the summary that `up` prints.
 
     Raises BadSetting.
     """
@@ -90,7 +91,11 @@ def _render_pool(values: Mapping[str, Value]) -> str:
 
 
 def _to_toml(value: Value) -> str:
-    """Return a value in TOML: JSON, except for one character and without surrogate pairs."""
+    """Return a value in TOML.
+
+    Strings are written as in JSON, but other than in JSON, DEL is escaped. Characters beyond ASCII
+    are not escaped, because TOML has no surrogate pairs.
+    """
     if isinstance(value, list):
         return f"[{', '.join(_to_toml(item) for item in value)}]"
     if isinstance(value, Mapping):

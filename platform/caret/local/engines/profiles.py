@@ -1,6 +1,6 @@
 """Engine profiles: vLLM's flags for a tier on a kind of hardware.
 
-The data file names the reason for each flag. It is part of the Helm chart, which reads it, too.
+PROFILES_FILE contains the flags, with a reason for each. The Helm chart reads the same file.
 """
 
 from enum import StrEnum
@@ -28,7 +28,7 @@ class ProfileFlag(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     reason: str
     value: str | None = None  # None: the flag takes no value
     profile: Tier | None = None  # None: in both profiles
-    hardware: Hardware | None = None  # None: on both kinds
+    hardware: Hardware | None = None  # None: on both kinds of hardware
 
     def is_part_of(self, tier: Tier, hardware: Hardware) -> bool:
         return self.profile in (None, tier) and self.hardware in (None, hardware)

@@ -1,4 +1,4 @@
-"""Checks the weights of a model folder before an engine loads them, which takes minutes.
+"""Checks the weights of a model folder before an engine loads them. Loading takes minutes.
 
 A file in the safetensors format begins with the size of its header (8 bytes, little-endian) and the
 header (JSON), which lists where the data of each tensor ends.
@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from caret.foundation.environment import BadSetting
 
-_SIZE_BYTES: Final = 8
+_SIZE_BYTES: Final = 8  # of the header's size
 _MAX_HEADER_BYTES: Final = 100_000_000  # the format's limit
 
 

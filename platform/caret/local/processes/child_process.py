@@ -1,8 +1,8 @@
 """One child process: starts it, waits until it is ready, stops it with a signal, then kills it.
 
 Each child has its own session. So Ctrl-C in the terminal reaches only the supervisor, which decides
-the order of shutdown. The kernel also kills the child if the supervisor dies (`setpriv
---pdeathsig`). The watchdog handles grandchildren and machines without setpriv.
+the order of shutdown. A command wrapped by `dying_with_parent` gets a signal from the kernel if the
+supervisor dies. The watchdog handles grandchildren and machines without the program setpriv.
 """
 
 import math
@@ -28,11 +28,11 @@ class ChildSpec:
     command: tuple[str, ...]
     log_file: Path
     environment: Mapping[str, str] = field(repr=False)  # all variables; may contain secrets
-    folder: Path = Path("/")
+    folder: Path = Path("/")  # working directory
     stop_signal: signal.Signals = signal.SIGTERM
     stop_grace_s: float = 5.0  # then SIGKILL to its process group
-    is_waiting_for_input: bool = False  # its standard input is a pipe, closed later on request
-    # Returns why a start failed, from the log of that start; None: the log does not say it.
+    is_waiting_for_input: bool = False  # its standard input is a pipe that `close_input` closes
+    # Returns the reason of a failed start from the log of that start; None: the log has none.
     find_cause: Callable[[str], str | None] = lambda _: None
 
 
@@ -53,7 +53,7 @@ class ChildProcess:
 
     @property
     def exit_status(self) -> int | None:
-        """Exit status; None while it runs; negative: a signal, as in `subprocess`."""
+        """Exit status; negative: the number of a signal. None: not started, or still running."""
         return None if self._process is None else self._process.poll()
 
     def start(self) -> None:
@@ -140,7 +140,7 @@ class ChildProcess:
 def dying_with_parent(
     command: tuple[str, ...], *, stop_signal: signal.Signals = signal.SIGKILL
 ) -> tuple[str, ...]:
-    """Wrap `command`: the kernel sends it `stop_signal` when the process that started it dies.
+    """Wrap `command`: the kernel sends it `stop_signal` when the thread that started it ends.
 
     Without the program setpriv, return `command` unchanged.
     """

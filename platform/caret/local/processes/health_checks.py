@@ -15,8 +15,8 @@ from caret.local.paths import EmbeddedPaths
 
 _PING_TIMEOUT_S = 0.5  # of the worker
 _HTTP_TIMEOUT_S = 2.0
-# Ignores the environment's proxies, which cannot reach this machine's loopback address.
-_DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+# Ignores the proxies of the environment, which cannot reach the loopback address of this machine.
+_DIRECT_OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 def is_worker_responding(
@@ -38,8 +38,9 @@ def _redis_url(paths: EmbeddedPaths, *, environment: Mapping[str, str]) -> str:
 
 
 def is_responding(url: str) -> bool:
+    """Return whether the server responds with status 200."""
     try:
-        with _DIRECT.open(url, timeout=_HTTP_TIMEOUT_S) as response:
+        with _DIRECT_OPENER.open(url, timeout=_HTTP_TIMEOUT_S) as response:
             return bool(response.status == http.HTTPStatus.OK)
     except (OSError, http.client.HTTPException):  # refused, reset, timed out, or an error status
         return False

@@ -1,4 +1,4 @@
-"""Log files of child processes: a current and a previous file, each of limited size."""
+"""Log files of child processes: for each, the current file and the previous one (`.1`)."""
 
 import shutil
 from pathlib import Path
@@ -8,14 +8,14 @@ _TAIL_BYTES = 4096
 
 
 def rotate_at_start(log_file: Path, *, max_bytes: int = MAX_LOG_BYTES) -> None:
-    """Start a new file if the log is large; otherwise the child appends to the log."""
+    """Rename the log if it is large, so that the child starts a new file. Create the folder."""
     log_file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     if log_file.exists() and log_file.stat().st_size > max_bytes:
         log_file.replace(_older_file(log_file))
 
 
 def rotate_while_open(log_file: Path, *, max_bytes: int = MAX_LOG_BYTES) -> None:
-    """Copy a large log and truncate it, because the running child keeps the file open.
+    """Copy a large log and truncate it; renaming would not do, because the child has it open.
 
     Lines written between the copy and the truncation are lost, which is acceptable for these logs.
     """
@@ -26,7 +26,7 @@ def rotate_while_open(log_file: Path, *, max_bytes: int = MAX_LOG_BYTES) -> None
 
 
 def read_tail(log_file: Path, *, max_lines: int = 12) -> str:
-    """Return the last lines, for an error message."""
+    """Return the last lines, for an error message; "" if the file is missing."""
     if not log_file.exists():
         return ""
     with log_file.open("rb") as stream:

@@ -14,6 +14,8 @@ _PAUSE_S = 0.02
 
 
 class HomeLock:
+    """The lock of a CARET_HOME. Its file contains the supervisor's PID."""
+
     def __init__(self, paths: EmbeddedPaths) -> None:
         self._file = lock_file(paths)
         self._descriptor: int | None = None
@@ -39,7 +41,7 @@ class HomeLock:
 
 
 def read_supervisor_pid(paths: EmbeddedPaths) -> int | None:
-    """Return the PID of the supervisor that holds the lock; None if there is none.
+    """Return the PID of the supervisor that holds the lock; None if no supervisor holds it.
 
     Raises HomeInUse if the supervisor has not written its PID yet.
     """

@@ -1,8 +1,8 @@
-"""For `make dev`: halves the start time of the console by importing libraries in advance.
+"""For `make dev`: halves the time of a restart of the console by importing libraries in advance.
 
-While a console runs, a second process imports the libraries and then waits for the next restart of
-the console. It imports no code of Caret but this module and what that imports, because the code may
-change until then.
+While a console runs, a second process imports the libraries, and then waits to become the next
+console. Of Caret's code, it imports only this module and the modules that this one imports, because
+the rest may change before the restart.
 """
 
 import gc
@@ -22,8 +22,7 @@ _LIBRARIES: Final = (
     *("structlog", "reportlab.platypus", "pyarrow", "fido2.server"),
 )
 
-# New objects before a garbage collection. Python's default is 700.
-_GC_THRESHOLD: Final = 100_000
+_GC_THRESHOLD: Final = 100_000  # new objects before a garbage collection; Python's default is 700
 
 
 class PreloadedService:
@@ -34,7 +33,7 @@ class PreloadedService:
         self.name = service.name
         self.ready_timeout_s = service.ready_timeout_s
         self._child: ChildProcess | None = None
-        self._next: ChildProcess | None = None
+        self._next: ChildProcess | None = None  # waits for the end of its standard input
 
     @property
     def child(self) -> ChildProcess:
@@ -61,12 +60,13 @@ class PreloadedService:
 
 
 def _make_waiting_spec(spec: ChildSpec) -> ChildSpec:
+    # The service "Console" runs `manage.py console`: its name in lower case is the command.
     command = (sys.executable, "-m", "caret.local.processes.preloaded", spec.name.lower())
     return replace(spec, command=dying_with_parent(command), is_waiting_for_input=True)
 
 
 def main(argv: list[str]) -> None:
-    """Wait for the end of the input, then run `manage.py COMMAND`."""
+    """Import the libraries, wait for the end of the input, then run `manage.py COMMAND`."""
     for name in _LIBRARIES:
         importlib.import_module(name)
     # The console's start creates many objects and little garbage. With Python's default threshold,

@@ -1,10 +1,10 @@
 """A tag in the environment of all processes that a supervisor has started, directly or indirectly.
 
-Child processes inherit the tag, whatever sessions and process groups they create. So the supervisor
-finds all of them in /proc and needs no list, which could become stale.
+Child processes inherit the tag, even if they create sessions and process groups. So the supervisor
+finds all of them in /proc, and needs no list, which could become outdated.
 
-The tag is `<digest of CARET_HOME>.<random>`. Each supervisor has its own tag. The digest lets it
-find the processes that an earlier supervisor of the same CARET_HOME left behind.
+The tag is `<digest of CARET_HOME>.<random>`. Each supervisor has its own tag. With the digest, it
+finds the processes that an earlier supervisor of the same CARET_HOME left behind.
 """
 
 import hashlib
@@ -14,11 +14,12 @@ import signal
 import time
 from pathlib import Path
 
-VARIABLE = "CARET_SUPERVISOR_TAG"
+VARIABLE = "CARET_SUPERVISOR_TAG"  # name of the environment variable
 _POLL_S = 0.02
 
 
 def home_digest(home: Path) -> str:
+    """Return the first part of the tag, 16 hex digits."""
     return hashlib.sha256(str(home.resolve()).encode()).hexdigest()[:16]
 
 
@@ -28,7 +29,8 @@ def new_tag(home: Path) -> str:
 
 def tag_environment(tag: str) -> dict[str, str]:
     """Return the variables to add to a child's environment."""
-    # setproctitle (Celery, vLLM) overwrites the environment with the process title unless disabled.
+    # SPT_NOENV: setproctitle (used by Celery and vLLM) does not overwrite the environment with the
+    # title of the process.
     return {VARIABLE: tag, "SPT_NOENV": "1"}
 
 
@@ -39,9 +41,9 @@ def find_tagged_pids(prefix: str) -> list[int]:
 
 
 def terminate_tagged(prefix: str, *, grace_s: float) -> int:
-    """Send SIGTERM to processes whose tag begins with `prefix`, SIGKILL after `grace_s`.
+    """Send SIGTERM to processes whose tag begins with `prefix`, and SIGKILL after `grace_s`.
 
-    Returns the number of processes.
+    Return the number of processes that got SIGTERM.
     """
     num_processes = _send_signal_to_tagged(prefix, signal.SIGTERM)
     deadline_s = time.monotonic() + grace_s

@@ -1,4 +1,4 @@
-"""For `make dev`: detects saved files and the processes that run them."""
+"""For `make dev`: detects saved files, and finds the processes that run them."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,7 +25,7 @@ _PROGRAMS: Final = {
 }
 _ROOTS: Final = ("inference", "tenants", "console", "platform/caret")
 _SUFFIXES: Final = (".py", ".mo")  # code and compiled translations
-_POLL_MS: Final = 1  # how long a check waits for changes
+_POLL_MS: Final = 1  # longest wait of a check for changes
 _SETTLE_MS: Final = 50  # an editor may write a file in several steps
 
 
@@ -37,7 +37,7 @@ def programs_of(file: str) -> set[str]:
 
 
 def watch_changed_files(repository: Path) -> Iterator[set[str]]:
-    """Yield the set of files saved since the previous set, repeatedly; usually it is empty.
+    """Yield at each step the files that were saved since the previous step; usually none.
 
     Paths are relative to the repository. Raises ShutdownRequested if a signal arrives: watchfiles
     replaces the exception of our signal handler with KeyboardInterrupt.

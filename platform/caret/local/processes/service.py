@@ -23,13 +23,13 @@ class Service(Protocol):
         """Start or restart the process without waiting for it."""
 
     def is_ready(self) -> bool:
-        """Check within a few seconds whether it can be used."""
+        """Return within a few seconds whether the service can be used."""
 
 
 def await_ready(service: Service, *, on_wait: Callable[[], None] = lambda: None) -> None:
-    """Wait until the service is ready.
+    """Wait until the service is ready, and call `on_wait` often.
 
-    Raises ServiceFailed if it ends or takes too long; then it is stopped.
+    Raises ServiceFailed if the service ends or takes too long. After any error, it is stopped.
     """
     try:
         service.child.wait_ready(
@@ -43,7 +43,7 @@ def await_ready(service: Service, *, on_wait: Callable[[], None] = lambda: None)
 class LaunchedService(ABC):
     """A service that keeps the process of its last launch.
 
-    As a context manager, it runs until the block ends.
+    As a context manager, it starts the service, and stops it when the block ends.
     """
 
     name: str
@@ -69,7 +69,7 @@ class LaunchedService(ABC):
 
     @abstractmethod
     def is_ready(self) -> bool:
-        """Check within a few seconds whether it can be used."""
+        """Return within a few seconds whether the service can be used."""
 
 
 @dataclass

@@ -13,10 +13,10 @@ class ShutdownRequested(BaseException):
 
 @contextmanager
 def raise_on_stop_signals() -> Iterator[None]:
-    """Raise ShutdownRequested at the first signal, wherever the program is; ignore later ones.
+    """Raise ShutdownRequested at the first signal, at any point of the block; ignore later ones.
 
-    The supervisor may miss a child that is launched at that moment. The watchdog ends it by its
-    tag.
+    If a child is launched at that moment, the supervisor may not know of it. The watchdog finds the
+    child by its tag and ends it.
     """
 
     def request(*_: object) -> None:

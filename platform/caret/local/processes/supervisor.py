@@ -1,11 +1,11 @@
 """Starts services in order, keeps them running and stops them all.
 
-A service that dies is restarted after a growing pause. One that keeps dying ends the whole
-installation with ServiceFailed. In `make dev`, one that fails to start waits for a change of its
-code instead.
+A service that dies is restarted after a pause, which grows with each death. A service that keeps
+dying ends the whole installation with ServiceFailed. In `make dev`, a service that fails to start
+waits for a change of its code instead.
 
-Everything runs in one thread: children ask the kernel to kill them when the thread that started
-them ends.
+Everything runs in one thread, because children ask the kernel to kill them when the thread that
+started them ends.
 """
 
 import time
@@ -25,12 +25,15 @@ _FIRST_DELAY_S = 0.2  # before a restart
 
 @dataclass(slots=True)
 class RestartPolicy:
-    """The recent deaths of one service."""
+    """Decides how soon a service that died is restarted, from its recent deaths."""
 
-    _deaths_s: deque[float] = field(default_factory=deque)
+    _deaths_s: deque[float] = field(default_factory=deque)  # monotonic times, oldest first
 
     def next_delay_s(self, now_s: float) -> float | None:
-        """Return the seconds to wait, doubled with each recent death; None means give up."""
+        """Record a death, and return the seconds to wait before the restart.
+
+        They double with each recent death. None: do not restart the service.
+        """
         while self._deaths_s and now_s - self._deaths_s[0] > WINDOW_S:
             self._deaths_s.popleft()
         self._deaths_s.append(now_s)
@@ -43,7 +46,8 @@ _CHECK_INTERVAL_S = 0.1
 _LOG_ROTATION_INTERVAL_S = 30.0
 # A service whose code has changed need not finish its work.
 _RESTART_GRACE_S = 1.0
-# Console and gateway restart first: all services at once would start more slowly.
+# Gateway and console, which were launched first, restart first. Together with the others, they
+# would start more slowly.
 _MAX_RESTARTS_AT_ONCE = 2
 
 
@@ -58,11 +62,12 @@ class _ServiceState(Enum):
 @dataclass(slots=True)
 class _WatchedService:
     service: Service
-    is_foundation: bool
+    is_foundation: bool  # stopped after all other services
     state: _ServiceState = _ServiceState.STARTING
+    # Monotonic times.
     launched_s: float = 0.0
-    next_launch_s: float = 0.0
-    next_check_s: float = 0.0
+    next_launch_s: float = 0.0  # used in the state PAUSING
+    next_check_s: float = 0.0  # of readiness
     restarts: RestartPolicy = field(default_factory=RestartPolicy)
 
 
@@ -82,7 +87,7 @@ class Supervisor:
         self._next_log_rotation_s = 0.0
 
     def launch(self, service: Service, *, is_foundation: bool = False) -> None:
-        """Launch a service. One with `is_foundation` is stopped last: the others write to it."""
+        """Launch a service. `is_foundation`: the others write to it, so it is stopped last."""
         service.launch()
         self._services.append(_WatchedService(service, is_foundation, launched_s=time.monotonic()))
 
@@ -91,7 +96,7 @@ class Supervisor:
         self._find_watched(service).state = _ServiceState.READY
 
     def supervise(self, *, until: Callable[[], bool], on_launch: Callable[[], None]) -> None:
-        """Supervise until `until` returns True; call `on_launch` after each restart.
+        """Supervise until `until` returns True; call `on_launch` after each new launch.
 
         Raises ServiceFailed if a service dies too often.
         """

@@ -1,9 +1,9 @@
 """Ends all processes with a supervisor's tag as soon as the supervisor has ended.
 
-It reads from a pipe whose writing end only the supervisor has. When the supervisor ends, even by
-SIGKILL, the kernel closes the writing end, and the watchdog wakes up. It runs as
-`python -m caret.local.processes.watchdog TAG GRACE_S`, in its own session, so that neither Ctrl-C
-nor a closed terminal reaches it. It has no tag itself.
+The watchdog is a process that reads from a pipe whose writing end only the supervisor has. When the
+supervisor ends, even by SIGKILL, the kernel closes the writing end, and the watchdog wakes up. It
+runs as `python -m caret.local.processes.watchdog TAG GRACE_S`, in its own session, so that neither
+Ctrl-C nor a closed terminal reaches it. Its own environment has no tag.
 """
 
 import os
@@ -15,7 +15,8 @@ from typing import Self
 
 from caret.local.processes.process_tag import terminate_tagged
 
-# Long enough for Postgres and Valkey to flush their data, and short enough for a waiting user.
+# Time between SIGTERM and SIGKILL. Postgres and Valkey can write their data in it, and users need
+# not wait long.
 GRACE_S = 3.0
 _FINISH_TIMEOUT_S = GRACE_S + 5.0
 

@@ -13,12 +13,15 @@ from caret.local.databases.backup_target import choose_backup_server
 
 
 class Command(NoSystemChecksCommand):
-    help = "Write all data to one file, and the keys that decrypt it to another."
+    help = "Write the data to one file, and the encryption keys that decrypt it to another."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--data", type=Path, required=True, help="new file for the data")
         parser.add_argument(
-            "--keys", type=Path, required=True, help="new file for the keys, in another folder"
+            "--keys",
+            type=Path,
+            required=True,
+            help="new file for the encryption keys, in another folder",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:

@@ -31,7 +31,7 @@ class Command(BaseCommand):
             "caret.asgi:console",
             host=env_text("CARET_CONSOLE_HOST", "127.0.0.1"),
             port=env_int("CARET_CONSOLE_PORT", 8400, low=1, high=65_535),
-            ws_max_size=1024,  # clients send nothing on the WebSockets of live metrics
+            ws_max_size=1024,  # bytes; clients send nothing on the WebSockets of live metrics
             lifespan="off",
-            timeout_graceful_shutdown=5,
+            timeout_graceful_shutdown=5,  # seconds
         )

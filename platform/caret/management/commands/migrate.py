@@ -13,8 +13,7 @@ from django.db.migrations.recorder import MigrationRecorder
 from caret.foundation.postgres.lock_retry import LockRetryPolicy, run_with_lock_retry
 
 _PAUSE_S: Final = 2.0
-# Release 0.1.0 replaced all earlier migrations by one initial migration. This is one of the
-# replaced migrations.
+# Release 0.1.0 replaced all earlier migrations with one initial migration. This one was replaced.
 _REPLACED_MIGRATION: Final = ("tenants", "0002_usage")
 
 
@@ -48,6 +47,7 @@ class Command(DjangoMigrateCommand):
             max_tries=options["tries"],
             pause_s=_PAUSE_S,
         )
-        # A migration that gets no lock is rolled back. Earlier ones are recorded as applied.
+        # A migration that gets no lock is rolled back. A new try continues with it, because the
+        # migrations before it are recorded as applied.
         handle = super().handle
         run_with_lock_retry(connection, lambda: handle(*args, **options), policy=policy)

@@ -13,16 +13,18 @@ from tenants.security.encryption.destroyed_keys import replay_destruction
 
 class Command(NoSystemChecksCommand):
     help = (
-        "Repeat the erasures that a restored backup has undone. Run it before you start anything."
+        "Repeat the erasures that a restored backup has undone. Run this before you start any"
+        " process of Caret."
     )
 
     def handle(self, *args: Any, **options: Any) -> None:
         now = timezone.now()
         try:
-            num_keys = replay_destruction(now=now)
+            num_encryption_keys = replay_destruction(now=now)
             num_erasures = replay_erasures(now=now)
         except WrongStore as error:
             raise CommandError(str(error)) from error
         self.stdout.write(
-            f"{num_keys} keys were destroyed again, {num_erasures} erasures were requested again."
+            f"{num_encryption_keys} encryption keys were destroyed again,"
+            f" {num_erasures} erasures were requested again."
         )

@@ -24,30 +24,31 @@ from caret.local.databases.backup_target import choose_backup_server
 from tenants.base.tombstones import WrongStore, require_store
 
 _KEYS_NOT_RESTORED: Final = (
-    "The data was restored, but not the keys: {error}. Empty the database, and restore both again."
+    "The data was restored, but not the encryption keys: {error}. Empty the database, and restore"
+    " both again."
 )
 _ERASURES_NOT_REPEATED: Final = (
-    "Restored, but keys and users that were erased since the backup may exist again ({error})."
-    " Before you start anything, run `manage.py migrate --database owner`, then"
-    " `manage.py replay_erasures`."
+    "Restored, but encryption keys and users that were erased since the backup may exist again"
+    " ({error}). Before you start any process of Caret, run `manage.py migrate --database owner`,"
+    " then `manage.py replay_erasures`."
 )
 _LOST_CHANGES: Final = (
     "All changes after the backup's last audit entry ({since}) are lost, legal holds included."
     " Place or release those holds again before you start the worker: it deletes data that no hold"
     " protects."
 )
-_NO_ENTRY: Final = "none"
+_NO_ENTRY: Final = "none"  # in place of {since}, if the backup has no audit entry
 
 
 class Command(NoSystemChecksCommand):
-    help = "Restore a backup into an empty database, and repeat the erasures since then."
+    help = "Restore a backup into an empty database, and repeat the erasures since the backup."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--data", type=Path, required=True, help="file of the data")
         parser.add_argument(
             "--keys",
             type=Path,
-            help="file of the keys; without it, encrypted data stays unreadable",
+            help="file of the encryption keys; without it, encrypted data stays unreadable",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -63,7 +64,7 @@ class Command(NoSystemChecksCommand):
         except (DumpFailed, OSError) as error:
             raise CommandError(_KEYS_NOT_RESTORED.format(error=error)) from error
         self.stdout.write("Restored.")
-        # Read now, because replay_erasures adds newer entries.
+        # Read now, because replay_erasures adds newer audit entries.
         last_at = _read_newest_entry_at(server)
         self.stdout.write(
             _LOST_CHANGES.format(since=_NO_ENTRY if last_at is None else _format_moment(last_at))
@@ -96,7 +97,7 @@ def _require_usable(server: PostgresServer) -> None:
 
 
 def _read_newest_entry_at(server: PostgresServer) -> datetime | None:
-    """Return the time of the newest audit entry of all tenants; None if there are none."""
+    """Return the time of the newest audit entry of all tenants; None if there is no entry."""
     with psycopg.connect(server.address) as connection:
         row = connection.execute("SELECT max(at) FROM tenants_auditentry").fetchone()
     last_at: datetime | None = None if row is None else row[0]

@@ -1,7 +1,8 @@
-"""Looks up the definitions of the symbols at the cursor, and lists those that requests contain.
+"""Looks up definitions of the symbols before the cursor, and lists those that requests contain.
 
-The editor passes each question on to its other language servers, and answers when it can. No
-request for a completion waits for it: the definitions that have arrived are used.
+This server asks the editor where the symbols are defined. The editor passes the question on to its
+other language servers, and may answer later. No request for a completion waits for the answer: it
+contains the definitions that have arrived.
 """
 
 import asyncio
@@ -20,13 +21,14 @@ from caret_ls.repository_files import read_repository_file
 from caret_ls.text_document import Position
 from caret_ls.workspace import OpenFile, OpenFiles, local_path
 
-MAX_CHARS: Final = 800  # of a file's definitions; the gateway uses about 200 tokens of them
-MAX_FILE_CHARS: Final = 1_000_000
+# Of the definitions in a request, paths included; the gateway uses about 200 tokens of them.
+MAX_CHARS: Final = 800
+MAX_FILE_CHARS: Final = 1_000_000  # no definition is read from a longer saved file
 MAX_PENDING: Final = 4  # questions without an answer; the oldest is forgotten
 _MAX_AGE_S: Final = 60.0  # a symbol is looked up again after this time
-_RETRY_AFTER_S: Final = 5.0  # if no definition was found in another file
-_MAX_LINE_CHARS: Final = 400
-_MAX_KNOWN: Final = 1_000  # symbols
+_RETRY_AFTER_S: Final = 5.0  # after this time instead, if no other file was found that defines it
+_MAX_LINE_CHARS: Final = 400  # before the cursor; symbols further away are not looked up
+_MAX_KNOWN: Final = 1_000  # symbols whose last lookup is remembered
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +43,7 @@ class DefinitionQuestion:
 @dataclass(frozen=True, slots=True)
 class Location:
     uri: str
-    line: int
+    line: int  # from 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +55,9 @@ class _Pending:
 class StableDefinitions:
     """The definitions that requests of one file contain, in an order that stays the same.
 
-    A definition is added at the end and stays, because each change of the list changes the prompt,
-    and the engine must compute what follows it again. A full list loses its older half at once.
+    New definitions are added at the end. Each change of the list changes the prompt, and the engine
+    must compute the prompt again from there on. So the order never changes, and a full list loses
+    its older half at once.
     """
 
     def __init__(self) -> None:
@@ -95,11 +98,12 @@ class DefinitionLookup:
         self._clock = clock
         self._can_send = can_send
         self._excluded_globs = excluded_globs
-        # Passes a question on to the editor; None: the editor answers none.
+        # Sends a question to the editor; None: the editor does not support such questions.
         self.send_question: Callable[[DefinitionQuestion], None] | None = None
         self._lists: dict[str, StableDefinitions] = {}  # by file
-        self._looked_up_s: dict[tuple[str, str], float] = {}  # by file and symbol
-        self._pending: dict[int, _Pending] = {}
+        # Monotonic time of the last lookup, by file and symbol.
+        self._looked_up_s: dict[tuple[str, str], float] = {}
+        self._pending: dict[int, _Pending] = {}  # questions without an answer, by token
         self._tokens = count(1)
 
     def look_up(self, uri: str, position: Position) -> None:
@@ -123,14 +127,17 @@ class DefinitionLookup:
         self.send_question(DefinitionQuestion(token, uri, positions))
 
     async def on_answer(self, token: int, locations: Sequence[Location | None]) -> None:
-        """Take the editor's answer: a location for each position, or None."""
+        """Read the definitions at the locations. None: the editor does not know the definition.
+
+        There is one location for each position of the question, in the same order.
+        """
         pending = self._pending.pop(token, None)
         if pending is None:
             return
         for symbol, location in zip(pending.symbols, locations, strict=False):
             file = self._files.get(pending.uri)
-            # A server that is not ready yet knows no definition, or only the import in the file.
-            # An earlier time of the lookup makes the next one possible after _RETRY_AFTER_S.
+            # A server that is not ready yet knows no definition, or only the import in this file.
+            # The lookup is dated back, so that the next one is possible after _RETRY_AFTER_S.
             if location is None or location.uri == pending.uri:
                 earlier_s = self._clock.monotonic_s() - _MAX_AGE_S + _RETRY_AFTER_S
                 self._looked_up_s[pending.uri, symbol.name] = earlier_s
@@ -143,7 +150,7 @@ class DefinitionLookup:
     def list(self, file: OpenFile) -> tuple[FrameDefinition, ...]:
         """Return the definitions that a request of the file contains.
 
-        Excluded ones are left out, because the policy may have changed since they were read.
+        Files that are excluded now are left out. The policy may have changed since they were read.
         """
         definitions: Iterable[FrameDefinition] = self._lists.get(file.uri, ())
         globs = self._excluded_globs(file)
@@ -154,6 +161,7 @@ class DefinitionLookup:
         self._looked_up_s = {key: at for key, at in self._looked_up_s.items() if key[0] != uri}
 
     def _select_new(self, uri: str, symbols: Iterable[Symbol]) -> Iterable[Symbol]:
+        """Yield the symbols that were not looked up recently, and note the time of their lookup."""
         now_s = self._clock.monotonic_s()
         if len(self._looked_up_s) > _MAX_KNOWN:
             self._looked_up_s.clear()
@@ -166,7 +174,7 @@ class DefinitionLookup:
     async def _read_definition(
         self, file: OpenFile, repository: Repository, location: Location
     ) -> FrameDefinition | None:
-        """Return the definition; None if it is in the file itself, empty, or must not be sent."""
+        """Return the definition; None if it is in `file` itself, is empty, or must not be sent."""
         path = local_path(location.uri)
         if path is None or location.uri == file.uri:
             return None
@@ -179,6 +187,7 @@ class DefinitionLookup:
         return FrameDefinition(source[0], text) if text.strip() else None
 
     def _read_open(self, repository: Repository, uri: str) -> tuple[str, str] | None:
+        """Return path and text of an open file; None if it is not open or must not be sent."""
         file = self._files.get(uri)
         if file is None or file.repository != repository or not self._can_send(file):
             return None
@@ -186,6 +195,7 @@ class DefinitionLookup:
 
 
 def _read_saved(repository: Repository, path: Path) -> tuple[str, str] | None:
+    """Return path and text of a saved file; None if it must not be sent or cannot be read."""
     if find_repository(path) != repository:  # another policy applies there
         return None
     return read_repository_file(repository.root, path, max_chars=MAX_FILE_CHARS)

@@ -1,4 +1,4 @@
-"""Finds the symbols of a line, and the lines that define a symbol. Pure, without a parser."""
+"""Finds the symbols of a line, and shortens the definition of a symbol. Pure, without a parser."""
 
 import re
 from collections.abc import Iterator
@@ -11,42 +11,49 @@ from caret_ls.text_document import split_lines, utf16_length
 MAX_EXCERPT_LINES: Final = 10
 MAX_EXCERPT_CHARS: Final = 400
 MAX_SYMBOLS: Final = 4  # of a line: the last ones, near the cursor
-_MIN_NAME_CHARS: Final = 3
-_PATH: Final = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*")
+_MIN_NAME_CHARS: Final = 3  # shorter names are rarely worth a lookup
+# A name, or several names with dots between them.
+_DOTTED_NAME: Final = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*")
 _NAME: Final = re.compile(r"\w+")
-# The first line of a type. Its excerpt lists the members; other excerpts show only a signature.
+# The first line of a type. The excerpt of a type lists its members.
 _TYPE: Final = re.compile(
     r"^\s*(?:\w+\s+)*(?:class|struct|interface|enum|trait|protocol|record|object|type)\b"
 )
-_LITERAL: Final = re.compile(r"=\s*[\[{(]\s*$")  # a constant of several lines, listed like a type
+# The first line of a constant with several lines. Its entries are listed like a type's members.
+_LITERAL: Final = re.compile(r"=\s*[\[{(]\s*$")
 _OPENED: Final = re.compile(r"(?:[:{]|=>|\bdo|\bthen)\s*$")  # the end of a signature
 _CLOSERS: Final = (")", "]", "}")
 _QUOTES: Final = ('"""', "'''")
-_NON_MEMBERS: Final = ("#", "//", "/*", "*", "--", *_CLOSERS)  # beginnings of other lines
-_MAX_READ_LINES: Final = 80  # of a definition
+# A line of a type that begins with one of these is no member.
+_NON_MEMBERS: Final = ("#", "//", "/*", "*", "--", *_CLOSERS)
+_MAX_READ_LINES: Final = 80  # of a definition; members further below are not found
 
 
 @dataclass(frozen=True, slots=True)
 class Symbol:
-    name: str  # of a member: with the object before it, such as `order.total`
-    units: int  # UTF-16 code units from the start of the line
+    name: str  # with the names before it: `total` in `order.total` is the symbol `order.total`
+    units: int  # start of the last name: UTF-16 code units from the start of the line
 
 
 def find_symbols(line_before: str) -> list[Symbol]:
-    """Return the last symbols before the cursor, without the one that is being typed."""
+    """Return the last symbols before the cursor.
+
+    A name that ends at the cursor is left out, because it is still being typed.
+    """
     symbols = dict.fromkeys(
-        Symbol(line_before[path.start() : name.end()], utf16_length(line_before[: name.start()]))
-        for path in _PATH.finditer(line_before)
-        for name in _NAME.finditer(line_before, path.start(), path.end())
+        Symbol(line_before[dotted.start() : name.end()], utf16_length(line_before[: name.start()]))
+        for dotted in _DOTTED_NAME.finditer(line_before)
+        for name in _NAME.finditer(line_before, dotted.start(), dotted.end())
         if name.end() < len(line_before) and len(name.group()) >= _MIN_NAME_CHARS
     )
     return list(symbols)[-MAX_SYMBOLS:]
 
 
 def excerpt_at(text: str, line: int) -> str:
-    """Return the definition that begins in a line: a signature, or a type with its members.
+    """Return the definition that begins in the line, which counts from 0; "" if there is none.
 
-    Bodies are left out, and between members also comments and blank lines.
+    It is a signature without a body, or the first line of a type or constant and the first line of
+    each member, without comments and blank lines.
     """
     lines = [
         line_text.rstrip() for line_text in split_lines(text)[max(line, 0) :][:_MAX_READ_LINES]
@@ -66,6 +73,7 @@ def excerpt_at(text: str, line: int) -> str:
 
 
 def _select_signature(lines: list[str], indent: int) -> Iterator[str]:
+    """Yield the lines up to the one that opens the body, or up to the end of the definition."""
     for number, line in enumerate(lines):
         if number and _is_beyond(line, indent):
             return
@@ -92,7 +100,10 @@ def _select_members(lines: list[str], indent: int) -> Iterator[str]:
 
 
 def _is_beyond(line: str, indent: int) -> bool:
-    """Return whether the line belongs to something else; a closing bracket does not."""
+    """Return whether the line is after the definition: blank, or not deeper than its first line.
+
+    A closing bracket still belongs to the definition.
+    """
     if not line.strip():
         return True
     return _indent_of(line) <= indent and not line.lstrip().startswith(_CLOSERS)

@@ -1,8 +1,8 @@
-"""Tracks the outcome of the suggested edit: shown, accepted, rejected.
+"""Tracks the outcome of the next edit that the editor shows: shown, accepted, rejected. Pure.
 
-An edit that was visible for less than MIN_SHOWN_S was not seen: it is neither shown nor rejected,
-unless it was accepted. A shown outcome is sent when the edit disappears, with the time that it was
-visible, or after MAX_SHOWN_S. Pure.
+An edit that was visible for less than MIN_SHOWN_S counts as not seen: nothing is reported, unless
+the user accepted it. The shown outcome has the time for which the edit was visible. It is sent when
+the edit disappears, or once the edit has been visible for MAX_SHOWN_S.
 """
 
 from collections.abc import Callable
@@ -19,10 +19,10 @@ from caret_ls.outcome_tracker import (
 @dataclass(slots=True)
 class _OfferedEdit:
     uri: str
-    id: str
-    request_id: str
-    sent_s: float | None  # when the request was sent; None: nobody waits for the edit any more
-    displayed_s: float | None = None  # None: not on the screen yet
+    id: str  # of its request on the connection
+    request_id: str  # the gateway's ID of the request
+    sent_s: float | None  # when the request was sent; None: the edit was there before it was needed
+    displayed_s: float | None = None  # since when it is on the screen; None: not yet
     is_shown_reported: bool = False
 
 
@@ -36,6 +36,7 @@ class EditOutcomes:
     def offer(
         self, uri: str, id: str, *, request_id: str, now_s: float, sent_s: float | None = None
     ) -> None:
+        """Track an edit that the editor gets. The edit before it disappears."""
         self._end(now_s)
         self._offer = _OfferedEdit(uri, id, request_id, sent_s)
 
@@ -59,7 +60,7 @@ class EditOutcomes:
             self._end(now_s)
 
     def on_change(self, uri: str, now_s: float) -> None:
-        """Note a change of the file. An edit that was not accepted before no longer fits."""
+        """Note a change of the file's text. It hides an edit that was not accepted before."""
         if self._offer is not None and self._offer.uri == uri:
             self._end(now_s)
 
@@ -73,6 +74,7 @@ class EditOutcomes:
         return self._offer if self._offer is not None and self._offer.id == id else None
 
     def _end(self, now_s: float) -> None:
+        """Report that the edit disappears without having been accepted."""
         offer, self._offer = self._offer, None
         if offer is not None and _visible_s(offer, now_s) >= MIN_SHOWN_S:
             self._report_shown(offer, now_s)
@@ -106,4 +108,5 @@ def _display_ms(offer: _OfferedEdit) -> int | None:
 
 
 def _visible_s(offer: _OfferedEdit, now_s: float) -> float:
+    """Return for how long the edit has been visible."""
     return 0.0 if offer.displayed_s is None else now_s - offer.displayed_s

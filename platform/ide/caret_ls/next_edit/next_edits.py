@@ -1,7 +1,7 @@
 """Suggests the next edit: a change of lines near the cursor or away from it.
 
-Editors request one when there is no suggestion at the cursor, and after an accepted edit. One
-request is in flight; a newer one, or a keystroke, cancels it.
+Editors request a next edit when there is no suggestion at the cursor, and after an accepted edit.
+At most one request is in flight. A newer request, or a change of a text, cancels it.
 """
 
 import asyncio
@@ -29,11 +29,13 @@ from caret_ls.status_board import StatusBoard
 from caret_ls.text_document import Position, TextEdit
 from caret_ls.workspace import OpenFile, OpenFiles
 
-# In addition to the pause before the inline suggestion. An edit draws the eye away from the cursor,
-# so it is suggested only when the user has stopped typing.
+# Before a request, in addition to the pause before an inline suggestion. An edit draws the eye away
+# from the cursor, so it is suggested only when the user has stopped typing.
 PAUSE_S: Final = 0.3
-_MAX_RESPONSE_S: Final = 10.0  # the user is elsewhere by then
-_COMPLETE: Final = ("stop", "length", "filtered")
+_MAX_RESPONSE_S: Final = 10.0  # by then, the user is probably editing another place
+# Finish reasons of a request that succeeded, even if it proposes no edit.
+_COMPLETE_REASONS: Final = ("stop", "length", "filtered")
+# Error codes if the policy, the API key or the tenant's models do not allow edits.
 _OFF_CODES: Final = (*MODE_OFF_CODES, "mode_unavailable")
 
 
@@ -47,17 +49,17 @@ class EditRequest:
 
 @dataclass(frozen=True, slots=True)
 class NextEdit:
-    id: str
+    id: str  # of its request on the connection
     request_id: str  # the ID that all gateways know
     uri: str
-    version: int  # of the text that it fits
+    version: int  # the editor's number of the text that the edit fits
     edit: LineEdit
     sent_s: float | None  # when the request was sent; None: the edit was there already
 
 
 @dataclass(frozen=True, slots=True)
 class EditState:
-    """The state that edits depend on."""
+    """The state that next edits depend on."""
 
     files: OpenFiles
     board: StatusBoard
@@ -66,9 +68,9 @@ class EditState:
     build_request_context: Callable[[OpenFile], RequestContext]
     excluded_globs: Callable[[OpenFile], Sequence[str]]
     get_settings: Callable[[], Settings]
-    now_s: Callable[[], float]  # monotonic
+    now_s: Callable[[], float]  # monotonic time
     new_id: Callable[[], str]
-    # Gets the file and the new text of an accepted edit, once the file contains it.
+    # Called with the file's URI when the file contains the new text of an accepted edit.
     on_applied: Callable[[str, ShownSuggestion], None]
 
 
@@ -86,23 +88,26 @@ class NextEdits:
         self._outcomes = outcomes
         self._pause_s = pause_s
         self._recent = RecentEdits()
-        self._turn: asyncio.Task[NextEdit | SkipReason] | None = None
-        # The file and the revision of the last request that has ended, even by an error. It is not
-        # repeated for the same revision. None: no request has ended yet.
+        self._task: asyncio.Task[NextEdit | SkipReason] | None = None
+        # File and revision of the last request that has ended, even with an error. For the same
+        # revision, no second request is sent. None: no request has ended yet.
         self._answered: tuple[str, int] | None = None
-        self._suggested: NextEdit | None = None  # by that request; None: it got no edit
-        self._is_displayed = False
-        self._accepted: NextEdit | None = None  # the editor will apply it next
+        self._suggested: NextEdit | None = None  # the result of that request; None: no edit
+        self._is_displayed = False  # whether the editor has shown `_suggested`
+        self._accepted: NextEdit | None = None  # the editor's next change applies it
 
     async def suggest(self, request: EditRequest) -> NextEdit | SkipReason:
-        """Return the next edit of a file. Cancelling this call cancels the gateway's request."""
+        """Return the next edit of a file, or why there is none.
+
+        Cancelling this call also cancels the request at the gateway.
+        """
         self.cancel()
-        turn = self._turn = asyncio.create_task(self._suggest(request))
+        task = self._task = asyncio.create_task(self._suggest(request))
         try:
-            await asyncio.wait({turn})
+            await asyncio.wait({task})
         finally:
-            turn.cancel()
-        result = SkipReason.NEWER_KEYSTROKE if turn.cancelled() else turn.result()
+            task.cancel()
+        result = SkipReason.NEWER_KEYSTROKE if task.cancelled() else task.result()
         if isinstance(result, NextEdit):
             self._outcomes.offer(
                 result.uri,
@@ -114,13 +119,14 @@ class NextEdits:
         return result
 
     def cancel(self) -> None:
-        if self._turn is not None:
-            self._turn.cancel()
+        """Cancel the request in flight."""
+        if self._task is not None:
+            self._task.cancel()
 
     # --- events of the editor
 
     def on_change(self, file: OpenFile, edit: TextEdit) -> None:
-        """Record a change. It cancels the request in flight, which was for other text."""
+        """Record a change, and cancel the request in flight, because it was for the text before."""
         self.cancel()
         self._outcomes.on_change(file.uri, self._state.now_s())
         accepted, self._accepted = self._accepted, None
@@ -169,12 +175,14 @@ class NextEdits:
             self._answered, self._is_displayed = file_revision, False
             self._suggested = result if isinstance(result, NextEdit) else None
             return result
-        # An editor may cancel a request whose answer is already on its way, and repeat it.
+        # The editor may have cancelled the request before the result reached it. It gets the result
+        # now, unless the edit was already on the screen.
         if self._is_displayed or self._suggested is None:
             return SkipReason.NOTHING_TO_SUGGEST
         return replace(self._suggested, sent_s=None)
 
     def _note_applied(self, file: OpenFile, accepted: NextEdit) -> None:
+        """Call `on_applied` if the file contains the new text of the accepted edit."""
         start, text = file.buffer.to_offset(accepted.edit.start), accepted.edit.new_text
         if text and file.text.startswith(text, start):
             applied = ShownSuggestion(accepted.id, start, text, request_id=accepted.request_id)
@@ -202,6 +210,7 @@ class NextEdits:
         return is_excluded(file.path, self._state.excluded_globs(file))
 
     def _list_recent(self, file: OpenFile) -> list[RecordedEdit]:
+        """Return the recent edits that may be sent with a request for the file."""
         globs = self._state.excluded_globs(file)
         return self._recent.list(file.repository, lambda path: not is_excluded(path, globs))
 
@@ -257,9 +266,12 @@ class NextEdits:
         raise RequestEnded("offline")
 
     def _on_ended(self, file: OpenFile, code: str, retry_after_s: float | None) -> SkipReason:
-        """Return why there is no edit, and learn from it."""
+        """Return why there is no edit; `code` is a finish reason or an error code.
+
+        Also remember what the code says: the time to wait, an unknown language or an unserved mode.
+        """
         self._state.client.back_off(code, retry_after_s)
-        if code in _COMPLETE:
+        if code in _COMPLETE_REASONS:
             return SkipReason.NOTHING_TO_SUGGEST
         if code == "unknown_language":
             self._state.client.mark_unknown_language(file.language)
@@ -272,7 +284,10 @@ class NextEdits:
 
 
 def _to_file_edit(lines: SentLines, edit: object) -> LineEdit | None:
-    """Return the edit of a `done` frame as an edit of the file; None if it has none that fits."""
+    """Convert the field `edit` of a `done` frame, which may be any JSON value.
+
+    None: it is not an edit of the lines that were sent, or it changes nothing.
+    """
     if not isinstance(edit, dict):
         return None
     start_line, end_line, text = (edit.get(name) for name in ("start_line", "end_line", "text"))

@@ -1,8 +1,8 @@
 """Records the user's recent edits, from which the model predicts the next one. Pure.
 
-Keystrokes in adjacent lines become one edit, until it is long or the user edits another place. Each
-edit consists
-of whole lines. It has the line number that it had when it was made.
+Changes of the same or adjacent lines become one edit, until the edit is long or the user edits
+another place. Each edit consists of whole lines. Its line number is the one at the time of the
+edit.
 """
 
 from collections import deque
@@ -17,16 +17,16 @@ from caret_ls.workspace import OpenFile, replace_surrogates
 
 MAX_EDITS: Final = 16
 MAX_BYTES: Final = 8 * 1024  # of all edits together, in UTF-8
-_MAX_MERGED_BYTES: Final = 2 * 1024  # a longer edit would displace all others
+_MAX_MERGED_BYTES: Final = 2 * 1024  # of one merged edit; a longer one would displace the others
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedEdit:
     """An edit that replaced the lines `removed` by the lines `added`."""
 
-    path: str
+    path: str  # in the repository
     start_line: int  # from 0
-    removed: str
+    removed: str  # whole lines with their ends
     added: str
 
     def to_fields(self) -> dict[str, Any]:
@@ -44,17 +44,20 @@ class RecordedEdit:
 
 @dataclass(slots=True)
 class _Hunk:
-    """An edit that further changes may extend: `added` are its lines in the present text."""
+    """A part of a file that further changes may extend."""
 
     uri: str
     path: str
-    repository: Repository | None
-    start_line: int
-    removed: list[str]
-    added: list[str]
+    repository: Repository | None  # None: the file is in no repository
+    start_line: int  # from 0
+    removed: list[str]  # its lines before the first change
+    added: list[str]  # its lines after the last change
 
     def merge(self, change: LineChange) -> bool:
-        """Merge a change of the same file; return False if it is not adjacent, or too long."""
+        """Merge a change of the same file.
+
+        Return False if the change is not adjacent, or the merged hunk would be too long.
+        """
         end, change_end = (
             self.start_line + len(self.added),
             change.start_line + len(change.old_lines),
@@ -74,7 +77,7 @@ class _Hunk:
         return True
 
     def to_edit(self) -> RecordedEdit | None:
-        """Return the edit without the lines that are the same; None if nothing else is left."""
+        """Return the edit without equal lines at its start and end; None if all lines are equal."""
         start = _count_common(self.removed, self.added)
         removed, added = self.removed[start:], self.added[start:]
         num_same = _count_common(removed[::-1], added[::-1])
@@ -91,7 +94,10 @@ class RecentEdits:
         self._is_open = False  # whether the newest hunk may be extended
 
     def record(self, file: OpenFile, change: LineChange) -> None:
-        """Record a change, unless it is long. Call it for all changes of files that may be sent."""
+        """Record a change, unless it is longer than MAX_BYTES.
+
+        Call it for each change of a file that may be sent.
+        """
         last = self._hunks[-1] if self._hunks and self._is_open else None
         if last is not None and last.uri == file.uri and last.merge(change):
             return
@@ -110,19 +116,20 @@ class RecentEdits:
     def list(
         self, repository: Repository | None, is_allowed: Callable[[str], bool]
     ) -> list[RecordedEdit]:
-        """Return the newest edits in a repository, oldest first, as many as may be sent.
+        """Return the newest edits in a repository, oldest first: at most MAX_BYTES together.
 
-        `is_allowed` tells whether a path may be sent.
+        `is_allowed` tells whether a path may be sent. `repository` is None for files outside of
+        repositories.
         """
         edits: list[RecordedEdit] = []
-        room = MAX_BYTES
+        num_bytes_left = MAX_BYTES
         for hunk in reversed(self._hunks):
             edit = hunk.to_edit()
             is_sendable = len(hunk.path) <= MAX_NAME_CHARS and is_allowed(hunk.path)
             if edit is None or hunk.repository != repository or not is_sendable:
                 continue
-            room -= edit.num_bytes
-            if room < 0:
+            num_bytes_left -= edit.num_bytes
+            if num_bytes_left < 0:
                 break
             edits.append(edit)
         return edits[::-1]

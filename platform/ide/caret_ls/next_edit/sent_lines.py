@@ -1,4 +1,4 @@
-"""Maps lines between a file and the part of it that was sent with a request. Pure."""
+"""Maps lines of a file to the lines that were sent with a request, and back. Pure."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -7,16 +7,18 @@ from typing import Any, Final
 from caret_ls.completion_context import CompletionContext
 from caret_ls.text_document import Position, split_lines, utf16_length
 
-MAX_DIAGNOSTICS: Final = 16
-MAX_MESSAGE_CHARS: Final = 500
+MAX_DIAGNOSTICS: Final = 16  # of a request; the gateway's limit
+MAX_MESSAGE_CHARS: Final = 500  # of a diagnostic; the gateway's limit
 SEVERITIES: Final = ("error", "warning", "information", "hint")
 _LINE_ENDS: Final = ("\n", "\r")
 
 
 @dataclass(frozen=True, slots=True)
 class EditorDiagnostic:
+    """A message of the editor's language tools about a line."""
+
     line: int  # from 0
-    severity: str  # of SEVERITIES
+    severity: str  # one of SEVERITIES; others are not sent
     message: str
 
     def to_fields(self) -> dict[str, Any]:
@@ -25,30 +27,30 @@ class EditorDiagnostic:
 
 @dataclass(frozen=True, slots=True)
 class LineEdit:
-    """An edit of a file: `old_text` is the text between the positions."""
+    """An edit of a file that replaces the text between two positions."""
 
-    start: Position  # the start of a line
+    start: Position  # the start of a line, or the end of the file
     end: Position  # the start of a line, or the end of the file
-    old_text: str
+    old_text: str  # the text between the positions
     new_text: str
 
 
 @dataclass(frozen=True, slots=True)
 class SentLines:
-    """The lines of a file that were sent: a request may leave out the first and the last ones.
+    """The lines of a file that were sent. The first and last lines of a long file are left out.
 
-    The text after the last line end is a line, too, even if it is empty.
+    Lines count from 0. The text after the last line end is a line, too, even if it is empty.
     """
 
-    file_lines: Sequence[str]  # with their ends
+    file_lines: Sequence[str]  # all lines of the file, with their ends
     first: int  # the first line that was sent
     cursor: int  # the line of the cursor, which was sent
     count: int  # number of lines that were sent
 
     def select_diagnostics(self, diagnostics: Iterable[EditorDiagnostic]) -> list[EditorDiagnostic]:
-        """Return the diagnostics of sent lines, by distance from the cursor.
+        """Return the diagnostics of sent lines, the nearest to the cursor first.
 
-        Their line numbers count from the first sent line.
+        In the result, the first sent line is line 0.
         """
         near = sorted(
             (diagnostic for diagnostic in diagnostics if self._is_sendable(diagnostic)),
@@ -64,10 +66,11 @@ class SentLines:
         ]
 
     def to_file_edit(self, start_line: int, end_line: int, text: str) -> LineEdit | None:
-        """Return the edit of the file that replaces these sent lines.
+        """Return the edit of the file that replaces sent lines by `text`.
 
-        Equal lines at its beginning and end are not part of it. None: the lines were not sent, or
-        nothing changes.
+        The replaced lines are `start_line` and those after it, without `end_line`; the first sent
+        line is line 0. Equal lines at the start and end of old and new text are not part of the
+        edit. None: the lines were not sent, or nothing changes.
         """
         if not 0 <= start_line <= end_line <= self.count or start_line == self.count:
             return None
@@ -101,20 +104,21 @@ class SentLines:
 
     @property
     def _line_end(self) -> str:
+        """The line end of the file; CRLF if a line has it."""
         return "\r\n" if any(line.endswith("\r\n") for line in self.file_lines) else "\n"
 
     def _with_own_line_ends(self, text: str) -> str:
         return text.replace("\r\n", "\n").replace("\n", self._line_end)
 
     def _start_of(self, line: int) -> Position:
-        """Return the start of a line; behind the last one, the end of the file."""
+        """Return the start of a line; for the line after the last one, the end of the file."""
         if line == len(self.file_lines):
             return Position(line - 1, utf16_length(self.file_lines[-1]))
         return Position(line, 0)
 
 
 def find_sent_lines(text: str, position: Position, context: CompletionContext) -> SentLines:
-    """Return the lines that the context of a completion at a position of the text contains."""
+    """Return the lines that `context` contains, the context of a completion at a position."""
     file_lines = _split(text)
     cursor = min(max(position.line, 0), len(file_lines) - 1)
     first = cursor - (len(_split(context.prefix)) - 1)

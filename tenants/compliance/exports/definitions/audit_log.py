@@ -28,7 +28,7 @@ _CHANGE_COLUMNS: Final = (
     ExportColumn("after", ColumnType.TEXT),
 )
 _COLUMNS_AFTER_CHANGE: Final = (
-    ExportColumn("address", ColumnType.TEXT),
+    ExportColumn("address", ColumnType.TEXT),  # IP address
     ExportColumn("request_id", ColumnType.TEXT),
     ExportColumn("reason", ColumnType.TEXT),
     ExportColumn("previous_hash", ColumnType.TEXT),
@@ -39,12 +39,15 @@ _read_columns_after_change = make_row_reader(*(column.name for column in _COLUMN
 
 
 def _fetch_page(query: RowQuery, limit: int, cursor: str | None) -> Page[AuditEntryView]:
-    entries = AuditFilter(since=query.period.start, until=_find_end(query))
-    return fetch_entries(actor=query.actor, audit_filter=entries, limit=limit, cursor=cursor)
+    audit_filter = AuditFilter(since=query.period.start, until=_find_end(query))
+    return fetch_entries(actor=query.actor, audit_filter=audit_filter, limit=limit, cursor=cursor)
 
 
 def _find_end(query: RowQuery) -> datetime:
-    """Return the period's end, at most `now`: entries added while reading are left out."""
+    """Return the end of the period, or `query.now` if that is earlier.
+
+    Entries that are added while the export runs are left out.
+    """
     return min(query.period.end, query.now)
 
 

@@ -1,7 +1,7 @@
 """Registry of all exports by name.
 
 All formats, and pages that show the same rows, use the same definition. If the meaning of a column
-changes, increase the definition's version. Register another module's exports in _ALL.
+changes, increase the definition's version. Register the exports of a new module in _ALL.
 """
 
 from types import MappingProxyType
@@ -28,7 +28,8 @@ _ALL: Final = (
 )
 EXPORTS: Final = MappingProxyType({export.name: export for export in _ALL})
 
-# All exports in one ZIP, see jobs.files.evidence_pack. It has no rows of its own.
+# The evidence pack: all exports in one ZIP, see jobs.files.evidence_pack. It is not in EXPORTS,
+# because it has no rows of its own.
 PACK: Final = "evidence_pack"
 PACK_VERSION: Final = 1
 PACK_MEDIA: Final = "zip"

@@ -1,4 +1,4 @@
-"""Exports of policies with their authors and reasons, and of consent receipts."""
+"""Exports of policy versions, policy overrides and consent receipts."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -39,10 +39,10 @@ _read_version_columns = make_row_reader(*(column.name for column in _VERSION_COL
 
 @dataclass(frozen=True, slots=True)
 class _PolicyVersion:
-    """A version of the policy, with the periods in which a field of it was not enforced."""
+    """A version of the policy, with the periods in which fields of it were not enforced."""
 
     version: PolicyInForce
-    not_enforced: dict[str, list[UnavailablePeriod]]
+    not_enforced: dict[str, list[UnavailablePeriod]]  # by field
 
     @property
     def created_at(self) -> datetime:
@@ -67,7 +67,7 @@ def _read_page_of_policies(query: RowQuery, limit: int, cursor: str | None) -> P
     )
 
 
-def _policy_row(row: _PolicyVersion) -> Row:
+def _to_policy_row(row: _PolicyVersion) -> Row:
     not_enforced = "; ".join(
         f"not enforced: {field} {period.starts_at.isoformat()} to {period.ends_at.isoformat()}"
         for field, periods in row.not_enforced.items()
@@ -92,13 +92,13 @@ POLICIES: Final = Export(
     ),
     source=PagedRows(
         page=_read_page_of_policies,
-        row=_policy_row,
+        row=_to_policy_row,
         made_at=BY_CREATION,
     ),
 )
 
 
-def _override_row(override: OverrideInForce) -> Row:
+def _to_override_row(override: OverrideInForce) -> Row:
     subject: tuple[Any, ...] = (override.subject.kind.value, override.subject.id, override.name)
     return (
         *subject,
@@ -123,7 +123,7 @@ POLICY_OVERRIDES: Final = Export(
         page=lambda query, limit, cursor: list_overrides(
             actor=query.actor, limit=limit, cursor=cursor
         ),
-        row=_override_row,
+        row=_to_override_row,
     ),
     is_of_period=False,
 )
@@ -139,7 +139,7 @@ _RECEIPT: Final = (
     ExportColumn("wording_sha256", ColumnType.TEXT),
     ExportColumn("actor_email", ColumnType.TEXT),
     ExportColumn("policy_version", ColumnType.INTEGER),
-    ExportColumn("address", ColumnType.TEXT),
+    ExportColumn("address", ColumnType.TEXT),  # IP address
 )
 CONSENT: Final = Export(
     name="consent",

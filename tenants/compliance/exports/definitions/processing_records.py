@@ -1,7 +1,7 @@
 """The record of processing that a processor keeps for each controller (GDPR, article 30(2)).
 
-A row is one statement, with the article's paragraph and the source: the operator's settings, the
-tenant's own policy and rules, or this release of Caret.
+A row is one statement. It names the paragraph of article 30, and the source of the statement: the
+operator's settings, the tenant's settings and policy, or this release of Caret.
 """
 
 from collections.abc import Iterator
@@ -59,7 +59,7 @@ def _list_rows(query: RowQuery) -> list[Row]:
             *_read_party_rows(query),
             *_read_category_rows(query),
             *_read_recipient_rows(query),
-            *_transfer_rows(query),
+            *_read_transfer_rows(query),
             *(("30(2)(d)", "security measure", name, text, _CARET) for name, text in _MEASURES),
             *_list_own_measures(query, policy),
         ]
@@ -78,7 +78,7 @@ def _format_contact(party: InvoiceParty) -> str:
 
 
 def _read_category_rows(query: RowQuery) -> Iterator[Row]:
-    """Yield the data classes with the retention days in force, as in the retention report."""
+    """Yield the data classes with the retention days in force, as in the export `retention`."""
     rules = load_rules(tenant_id=query.tenant_id)
     for data_class, terms in DATA_CLASSES.items():
         basis = f"{terms.purpose} Legal basis: {terms.legal_basis}. Stored in: {terms.surface}."
@@ -104,7 +104,7 @@ def _read_recipient_rows(query: RowQuery) -> Iterator[Row]:
         yield "30(2)(b)", "recipient", provider.issuer, purpose, _TENANT
 
 
-def _transfer_rows(query: RowQuery) -> Iterator[Row]:
+def _read_transfer_rows(query: RowQuery) -> Iterator[Row]:
     region = Tenant.objects.values_list("region", flat=True).get(id=query.tenant_id)
     yield "30(2)(c)", "place of processing", region, "Where the tenant's data is kept.", _OPERATOR
     for text in settings.TRANSFERS:

@@ -30,10 +30,12 @@ _CLASS: Final = (
     ExportColumn("legal_basis", ColumnType.TEXT),
     ExportColumn("surface", ColumnType.TEXT),
     ExportColumn("days", ColumnType.INTEGER),
-    ExportColumn("rule_version", ColumnType.INTEGER),  # empty: no rule was set yet
+    ExportColumn("rule_version", ColumnType.INTEGER),  # empty: the tenant has not set a rule yet
     ExportColumn("author_email", ColumnType.TEXT),
     ExportColumn("reason", ColumnType.TEXT),
-    ExportColumn("records", ColumnType.INTEGER),  # empty: no rows per tenant
+    # Fields of RecordCounts and DataClassReport. `records` and `oldest_at` are empty if no table
+    # has rows of this class per tenant.
+    ExportColumn("records", ColumnType.INTEGER),
     ExportColumn("oldest_at", ColumnType.TIME),
     ExportColumn("due", ColumnType.INTEGER),
     ExportColumn("held", ColumnType.INTEGER),
@@ -43,11 +45,12 @@ _CLASS: Final = (
 
 def _read_class_rows(query: RowQuery) -> list[Row]:
     return [
-        _class_row(report) for report in list_data_class_reports(actor=query.actor, now=query.now)
+        _to_class_row(report)
+        for report in list_data_class_reports(actor=query.actor, now=query.now)
     ]
 
 
-def _class_row(class_report: DataClassReport) -> Row:
+def _to_class_row(class_report: DataClassReport) -> Row:
     terms, rule, count = class_report.terms, class_report.rule, class_report.count
     description = (terms.title, terms.purpose, terms.legal_basis, terms.surface)
     rule_cells = (rule.days, rule.version, rule.author_email, rule.reason)
@@ -79,6 +82,7 @@ _RUN: Final = (
     ExportColumn("days", ColumnType.INTEGER),
     ExportColumn("rule_version", ColumnType.INTEGER),
     ExportColumn("cutoff", ColumnType.TIME),
+    # Numbers of records at the beginning, added and deleted since, at the end, and on hold.
     ExportColumn("opening", ColumnType.INTEGER),
     ExportColumn("created", ColumnType.INTEGER),
     ExportColumn("deleted", ColumnType.INTEGER),
@@ -124,8 +128,8 @@ LEGAL_HOLDS: Final = Export(
 )
 
 
-def _certificate_row(certificate: CertificateView) -> Row:
-    """Return the row with the signed document last, which `verify_certificate` reads."""
+def _to_certificate_row(certificate: CertificateView) -> Row:
+    """Return the row. The last cell is the signed document, which `verify_certificate` reads."""
     document: dict[str, Any] = json.loads(certificate.document)
     facts = (document.get("data_class"), document.get("method"), document.get("reason"))
     return (
@@ -155,7 +159,7 @@ CERTIFICATES: Final = Export(
         page=lambda query, limit, cursor: list_certificates(
             actor=query.actor, limit=limit, cursor=cursor
         ),
-        row=_certificate_row,
+        row=_to_certificate_row,
         made_at=BY_CREATION,
     ),
 )

@@ -23,11 +23,13 @@ def _make_columns(kind: ColumnType, *names: str) -> tuple[ExportColumn, ...]:
 
 
 def _find_arrived_until(_tenant_id: TenantId, now: datetime) -> datetime:
+    """Return the time before which all records that have reached Redis are in the table."""
     stream = UsageStream(connect_to_redis(), consumer="exports")
     return stream.find_arrived_until(now=now) - UNDER_WAY
 
 
 def _find_counted_until(tenant_id: TenantId, _now: datetime) -> datetime | None:
+    """Return the time before which the rollups are complete; None: there are none yet."""
     with tenant_scope(tenant_id):
         return find_complete_until(tenant_id)
 
@@ -77,7 +79,7 @@ USAGE_DAYS: Final = Export(
     source=SqlRows(
         columns=(
             "(starts_at AT TIME ZONE 'UTC')::date",
-            f"nullif(user_id, '{SERVICES}')",
+            f"nullif(user_id, '{SERVICES}')",  # empty: service keys
             *_DAY_NAMES,
             *COUNTER_NAMES,
         ),

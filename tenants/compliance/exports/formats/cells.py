@@ -1,6 +1,6 @@
 """Values in text formats.
 
-time       2026-11-20T12:30:00.000000Z, always with six digits, so that texts sort by time
+time       2026-11-20T12:30:00.000000Z, always with microseconds, so that texts sort by time
 truth      true, false; XLSX: a Boolean cell
 empty      CSV and XLSX: an empty cell; NDJSON: null
 """
@@ -25,7 +25,10 @@ def format_time(moment: datetime) -> str:
 
 
 def escape_formula(kind: ColumnType, value: Value) -> Value:
-    """Return the value in a form that a spreadsheet shows but never computes. Times become text."""
+    """Return the value in a form that a spreadsheet shows but never computes. Times become text.
+
+    `kind` is the type of the value's column.
+    """
     if isinstance(value, str) and kind is ColumnType.TEXT and value.startswith(_FORMULA):
         return f"'{value}"
     return format_time(value) if isinstance(value, datetime) else value

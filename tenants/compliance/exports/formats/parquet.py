@@ -1,7 +1,7 @@
 """Rows as typed Parquet columns. IDs are text, for other tools.
 
-Arrow collects 10,000 rows in memory and writes them as one row group, so that the file is fast to
-read and memory use is constant.
+The writer collects batches of GROUP_ROWS or more rows in memory, and writes them as one row group.
+So the file is fast to read, and memory use is constant.
 """
 
 from collections.abc import Iterable, Sequence

@@ -1,12 +1,12 @@
 """Rows as CSV and NDJSON, and the table of all formats.
 
-Every writer takes the same batches. Values are the same in all formats, but CSV and XLSX mark text
-that a spreadsheet would compute (cells.py).
+Every writer takes the same batches. Values are the same in all formats, with one exception: CSV and
+XLSX mark text that a spreadsheet would compute (cells.py).
 """
 
 import csv
 import io
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from types import MappingProxyType
 from typing import IO, Final
@@ -20,7 +20,7 @@ from tenants.compliance.exports.formats.parquet import write_parquet
 from tenants.compliance.exports.formats.xlsx import write_xlsx
 from tenants.compliance.exports.rows import ExportColumn, Row, Value
 
-_TRUTHS: Final = {True: "true", False: "false"}
+_TRUTHS: Final = {True: "true", False: "false"}  # in CSV
 
 
 def write_csv(export: Export, batches: Iterable[Sequence[Row]], out: IO[bytes]) -> WriteDigest:
@@ -50,10 +50,10 @@ def write_ndjson(export: Export, batches: Iterable[Sequence[Row]], out: IO[bytes
 FORMATS: Final = MappingProxyType(
     {"csv": write_csv, "ndjson": write_ndjson, "parquet": write_parquet, "xlsx": write_xlsx}
 )
-Write = Callable[[Export, Iterable[Sequence[Row]], IO[bytes]], WriteDigest]
 
 
 def _drain_text(text: io.StringIO) -> bytes:
+    """Return the text in UTF-8, and empty the buffer."""
     data = text.getvalue().encode()
     text.seek(0)
     text.truncate()

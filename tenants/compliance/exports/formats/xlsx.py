@@ -1,9 +1,9 @@
 """Rows as an XLSX workbook with one sheet.
 
 The library buffers rows in a file in a private folder, so that memory use is constant. A sheet has
-1,048,576 rows and a cell 32,767 characters: larger data is rejected, never truncated. Times are
-text, because workbooks have no time zones. Numbers of more than 15 digits are text, because a
-workbook would round them.
+at most 1,048,576 rows, and a cell at most 32,767 characters. Larger data is rejected, never
+truncated. Times are text, because workbooks have no time zones. Numbers of more than 15 digits are
+text, because a workbook would round them.
 """
 
 import fcntl
@@ -22,13 +22,16 @@ from tenants.compliance.exports.export import Export
 from tenants.compliance.exports.formats.cells import escape_formula
 from tenants.compliance.exports.rows import Row, Value
 
-_PREFIX: Final = "caret-export-"
-_LOCK: Final = "lock"
+_PREFIX: Final = "caret-export-"  # of folder names
+_LOCK: Final = "lock"  # a file in the folder
 
 
 @contextmanager
 def scratch_folder() -> Iterator[Path]:
-    """Create a folder that only its owner can read, and remove it at the end. Raises OSError."""
+    """Create a folder that only this system user can read, and remove it at the end.
+
+    Folders that killed processes have left are removed first. Raises OSError.
+    """
     remove_abandoned_folders()
     with tempfile.TemporaryDirectory(prefix=_PREFIX) as name:
         folder = Path(name)
@@ -38,6 +41,7 @@ def scratch_folder() -> Iterator[Path]:
 
 
 def remove_abandoned_folders() -> None:
+    """Remove this system user's folders whose processes were killed."""
     for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
         if folder.is_dir() and folder.stat().st_uid == os.getuid() and _is_abandoned(folder):
             shutil.rmtree(folder, ignore_errors=True)
@@ -46,7 +50,7 @@ def remove_abandoned_folders() -> None:
 def _is_abandoned(folder: Path) -> bool:
     """Return whether no process holds the folder's lock.
 
-    A folder without a lock file is new, and its process is alive.
+    A folder without a lock file counts as new, so its process may be alive.
     """
     try:
         with (folder / _LOCK).open("rb") as lock:
@@ -58,7 +62,7 @@ def _is_abandoned(folder: Path) -> bool:
 
 MAX_ROWS: Final = 1_048_576 - 1  # below the header
 MAX_CHARS: Final = 32_767
-_EXACT_BELOW: Final = 10**15
+_EXACT_BELOW: Final = 10**15  # a workbook keeps 15 digits
 # A fixed time, so that equal rows give equal bytes.
 _MADE_AT: Final = datetime(2000, 1, 1)  # noqa: DTZ001  # the library expects a naive time
 _MAX_NAME_CHARS: Final = 31  # of a sheet's name
@@ -80,8 +84,8 @@ def write_xlsx(export: Export, batches: Iterable[Sequence[Row]], out: IO[bytes])
         try:
             _fill_sheet(book, sheet, export, batches, digest)
         except BaseException:
-            # The library closes this file only when it writes the workbook, which does not happen
-            # now.
+            # The library closes its buffer file only when it writes the workbook. That does not
+            # happen after an error.
             sheet._opt_close()
             raise
         book.close()

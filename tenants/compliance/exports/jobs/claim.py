@@ -1,8 +1,8 @@
 """Claims of export jobs, so that only one worker runs a job.
 
 A worker changes its job only while it holds the claim, in one UPDATE whose row count is checked. A
-worker that was too slow, or whose job was cancelled, notices at its next step and stops. The claim
-of a killed worker expires after CLAIM_FOR.
+worker that was too slow, or whose job was cancelled, notices this at its next step and stops. The
+claim of a killed worker expires after CLAIM_FOR.
 
 Jobs run in two lanes, each with at most one worker. Writing a file of many rows takes minutes and
 cannot be divided, so it runs in the long lane. Everything else takes seconds and runs in the short
@@ -24,11 +24,11 @@ from tenants.compliance.exports.jobs.progress import is_reading_done
 from tenants.compliance.exports.jobs.state_machine import UNDER_WAY, JobEvent, JobState, advance
 from tenants.models import ExportJob
 
-# A writer renews its claim when it reads or writes. CLAIM_FOR is longer than any time between two
-# renewals, such as when a writer packs a sheet of a million rows.
+# A worker renews its claim when it reads or writes. CLAIM_FOR is longer than the time between two
+# renewals, even when a sheet of a million rows is compressed.
 CLAIM_FOR: Final = timedelta(seconds=120)
 MAX_ATTEMPTS: Final = 5  # without progress
-SHORT_ROWS: Final = 20_000  # written within seconds in every format
+SHORT_ROWS: Final = 20_000  # a file with at most this number of rows is written within seconds
 Clock = Callable[[], datetime]
 
 
@@ -38,6 +38,7 @@ class JobLane(StrEnum):
 
 
 def choose_lane(row: ExportJob) -> JobLane:
+    """Return the lane of the job's next step."""
     is_long = row.rows_done > SHORT_ROWS and is_reading_done(row.members)
     return JobLane.LONG if is_long else JobLane.SHORT
 
@@ -50,7 +51,7 @@ class ClaimLost(Exception):
 class JobClaim:
     tenant_id: TenantId
     export_id: UUID
-    until: datetime
+    until: datetime  # ExportJob.claimed_until
     clock: Clock
 
     def update_job(self, **fields: Any) -> None:
@@ -80,10 +81,10 @@ class JobClaim:
 def claim_next_job(
     tenant_id: TenantId, clock: Clock, lane: JobLane = JobLane.SHORT
 ) -> JobClaim | None:
-    """Claim the tenant's oldest job in the lane; None if there is none to claim.
+    """Claim the tenant's oldest job in the lane; None: it has no job to claim.
 
-    A tenant has at most one worker: None if a job of the tenant is already claimed. One query if
-    there is nothing to do.
+    A tenant has at most one worker. The result is therefore None if a job of the tenant is already
+    claimed. One query if there is nothing to claim.
     """
     now = clock()
     with tenant_scope(tenant_id):

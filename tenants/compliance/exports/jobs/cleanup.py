@@ -1,8 +1,8 @@
 """Cleanup of export jobs.
 
-For a failed, cancelled or expired job, the key is shredded first, which makes everything
-unreadable, and then the objects are deleted. For a finished job, only the parts are deleted: the
-file stays until it expires.
+For a failed, cancelled or expired job, the encryption key is destroyed first, which makes its
+objects unreadable. Then the objects are deleted. For a finished job, only the parts are deleted:
+the file stays until it expires.
 """
 
 from collections.abc import Sequence
@@ -32,6 +32,7 @@ logger = structlog.get_logger(__name__)
 
 
 def clean_up_exports(*, now: datetime) -> None:
+    """Clean up the jobs of all tenants. The failure of one tenant is logged."""
     for tenant_id in list_tenants().values():
         try:
             clean_up_tenant_exports(tenant_id=tenant_id, now=now)
@@ -43,6 +44,10 @@ def clean_up_exports(*, now: datetime) -> None:
 
 
 def clean_up_tenant_exports(*, tenant_id: TenantId, now: datetime) -> None:
+    """Expire the files that are due, and delete objects that are no longer needed.
+
+    Raises errors of the storage.
+    """
     with tenant_scope(tenant_id):
         jobs = ExportJob.objects.filter(tenant_id=tenant_id, objects_deleted_at=None)
         jobs.filter(state=JobState.FINISHED, expires_at__lte=now).update(
@@ -63,7 +68,8 @@ def clean_up_tenant_exports(*, tenant_id: TenantId, now: datetime) -> None:
 def expire_finished_exports(*, tenant_id: TenantId, now: datetime) -> None:
     """Expire all finished exports, because any of them may contain data of an erased user.
 
-    Running jobs start again without the rows they have read. Raises errors of the storage.
+    Running jobs start again, and the rows that they have read are deleted. Raises errors of the
+    storage.
     """
     with tenant_scope(tenant_id):
         object_ids = _restart_running_jobs(tenant_id, now)
@@ -77,8 +83,8 @@ def expire_finished_exports(*, tenant_id: TenantId, now: datetime) -> None:
 def _restart_running_jobs(tenant_id: TenantId, now: datetime) -> list[UUID]:
     """Restart running jobs, and return the IDs of their objects, inside the tenant's scope.
 
-    A worker on such a job loses its claim, so it stores nothing more. Shredding the job's key makes
-    unreadable what it has stored.
+    The worker of such a job loses its claim, so it stores nothing more. The encryption keys of
+    running and ended jobs are destroyed, so their objects become unreadable.
     """
     jobs = ExportJob.objects.filter(tenant_id=tenant_id, objects_deleted_at=None)
     rows = jobs.filter(state__in=(JobState.RUNNING, *TERMINAL)).select_for_update().order_by("id")
@@ -108,7 +114,10 @@ def _clean_up_job(tenant_id: TenantId, export_id: UUID, now: datetime) -> None:
 
 
 def _delete_job_objects(tenant_id: TenantId, export_id: UUID, condition: Q) -> None:
-    """Delete objects, then their rows: after a crash the row remains for another attempt."""
+    """Delete a job's objects whose database rows match the condition.
+
+    An object is deleted before its database row. After a crash the row remains for another attempt.
+    """
     while True:
         with tenant_scope(tenant_id):
             rows = ExportObject.objects.filter(condition, tenant_id=tenant_id, export_id=export_id)

@@ -25,12 +25,12 @@ from tenants.security.authorization.directory import find_membership
 class Download:
     tenant_id: TenantId
     export_id: UUID
-    name: str
+    name: str  # of the file
     num_bytes: int
     object_ids: list[UUID]  # of the pieces, in order
 
     def read_pieces(self) -> Iterator[bytes]:
-        """Yield the pieces, each in a transaction of its own.
+        """Yield the pieces of the file, each in a separate transaction.
 
         Raises errors of decryption and of the storage.
         """
@@ -39,7 +39,10 @@ class Download:
 
 
 def find_link(*, token: str, now: datetime) -> SignedUrl:
-    """Parse a signed URL, without checking its target. No queries. Raises NotFound."""
+    """Parse the token of a signed URL. No queries. Raises NotFound if it is invalid or expired.
+
+    The export and the permissions are not checked yet.
+    """
     link = parse_signed_url(token, now=now)
     if link is None:
         raise _make_invalid_link_error()
@@ -49,7 +52,8 @@ def find_link(*, token: str, now: datetime) -> SignedUrl:
 def open_download(*, link: SignedUrl, address: str, request_id: str, now: datetime) -> Download:
     """Open a download and record it in the audit log before any data is sent.
 
-    Raises NotFound for every invalid link, without revealing the reason.
+    `address` is the IP address of the request. Raises NotFound for every invalid link, without
+    revealing the reason.
     """
     with tenant_scope(link.tenant_id):
         try:

@@ -33,22 +33,22 @@ from tenants.models import ExportJob, Tenant
 from tenants.security.audit.operations import record_change, record_read
 from tenants.security.authorization.actor import Actor, build_system_actor
 
-# Per tenant: jobs that are queued or running, finished jobs, and the size of their files.
-MAX_UNDER_WAY: Final = 10
-MAX_STORED: Final = 100
-MAX_STORED_BYTES: Final = 20 * 1024**3
-LINK_FOR: Final = timedelta(minutes=10)
+# Limits of each tenant.
+MAX_UNDER_WAY: Final = 10  # jobs that are queued or running
+MAX_STORED: Final = 100  # finished jobs whose file is stored
+MAX_STORED_BYTES: Final = 20 * 1024**3  # of these files
+LINK_FOR: Final = timedelta(minutes=10)  # the validity of a signed URL
 
 
 @dataclass(frozen=True, slots=True)
 class ExportRequest:
-    definition: str
-    media: str
+    definition: str  # the name of an export, or PACK
+    media: str  # a key of FORMATS, or PACK_MEDIA
     period: Period
 
 
 def request_export(*, actor: Actor, export_request: ExportRequest, now: datetime) -> ExportView:
-    """Request an export. Raises Forbidden, InvalidValue, and Conflict if there are too many."""
+    """Request an export. Raises Forbidden, InvalidValue, and Conflict if a limit is reached."""
     _require_known(export_request)
     require_can_read_export(actor, export_request.definition)
     require_period(export_request.period)
@@ -61,9 +61,9 @@ def request_export(*, actor: Actor, export_request: ExportRequest, now: datetime
 def request_final_export(
     *, tenant_id: TenantId, export_request: ExportRequest, now: datetime
 ) -> UUID:
-    """Request the final export of a closing tenant. The limits of other exports do not apply.
+    """Request the final export of a closing tenant, and return its ID.
 
-    Its file is kept until the tenant is closed.
+    The limits of other exports do not apply. The file is kept at least until the tenant is closed.
     """
     with tenant_scope(tenant_id):
         return _insert_job(build_system_actor(tenant_id), export_request, now).id
@@ -97,7 +97,7 @@ def _insert_job(actor: Actor, export_request: ExportRequest, now: datetime) -> E
 
 
 def cancel_export(*, actor: Actor, export_id: UUID, now: datetime) -> ExportView:
-    """Cancel an export. The next clean-up deletes the rows that were read.
+    """Cancel an export. The next clean-up deletes the parts and pieces that were stored.
 
     Raises Forbidden, NotFound, Conflict.
     """
@@ -125,7 +125,7 @@ def cancel_export(*, actor: Actor, export_id: UUID, now: datetime) -> ExportView
 
 
 def create_signed_url(*, actor: Actor, export_id: UUID, now: datetime) -> SignedUrlToken:
-    """Create a URL that is valid for LINK_FOR, while the file exists and its creator may read it.
+    """Create a URL for the file that is valid for LINK_FOR, while the actor may read the export.
 
     Raises Forbidden, NotFound, Conflict.
     """
@@ -143,6 +143,7 @@ def create_signed_url(*, actor: Actor, export_id: UUID, now: datetime) -> Signed
 
 
 def _require_known(export_request: ExportRequest) -> None:
+    """Check that the definition and the format exist. Raises InvalidValue."""
     names = (*EXPORTS, PACK)
     if export_request.definition not in names:
         raise InvalidValue("definition", "Enter one of {choices}.", choices=", ".join(names))
@@ -152,6 +153,7 @@ def _require_known(export_request: ExportRequest) -> None:
 
 
 def _require_room(actor: Actor) -> None:
+    """Check the limits of the tenant. Raises Conflict."""
     rows = ExportJob.objects.filter(tenant_id=actor.tenant_id)
     if rows.filter(state__in=UNDER_WAY).count() >= MAX_UNDER_WAY:
         raise Conflict(

@@ -1,4 +1,4 @@
-"""Progress of a job's members, the exports that it reads.
+"""Progress of a job's members: the exports whose rows the job reads.
 
 The members of an evidence pack are all exports. Any other job has one member.
 """
@@ -14,17 +14,19 @@ from tenants.security.audit.queries import ChainHead
 
 
 class ExportProgress(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    definition: str
-    version: int
+    """The progress of reading one export."""
+
+    definition: str  # the export's name
+    version: int  # of the definition, when the job was requested
     is_begun: bool = False
     is_reading_done: bool = False
     place: str | None = None  # the next batch begins after this position; None: at the beginning
     num_parts: int = 0
     rows: int = 0
-    # The state before the first row is read.
+    # The state before the first row was read, as in ProofStart.
     complete_until: datetime | None = None
     sequence: int = 0  # of the audit chain's head
-    hash: str = ""
+    hash: str = ""  # of the audit chain's head, in hexadecimal digits
 
     @property
     def proof_start(self) -> ProofStart:
@@ -32,6 +34,7 @@ class ExportProgress(msgspec.Struct, frozen=True, forbid_unknown_fields=True, om
 
 
 def record_start(member: ExportProgress, beginning: ProofStart) -> ExportProgress:
+    """Return the progress with the state before the first row is read."""
     return msgspec.structs.replace(
         member,
         is_begun=True,
@@ -66,7 +69,10 @@ def serialize_members(members: Iterable[ExportProgress]) -> Any:
 
 
 def is_reading_done(document: object) -> bool:
-    """Return whether only the file is left to write; False for an invalid document."""
+    """Return whether all rows of the job are read; False for an invalid document.
+
+    `document` is ExportJob.members.
+    """
     try:
         return find_next_unread(parse_members(document)) is None
     except msgspec.ValidationError:

@@ -25,18 +25,20 @@ from tenants.security.authorization.actor import Actor
 
 @dataclass(frozen=True, slots=True)
 class ExportView:
+    """An export job."""
+
     id: UUID
-    definition: str
-    media: str
+    definition: str  # the name of an export, or PACK
+    media: str  # csv, ndjson, parquet, xlsx, zip
     since: datetime
     until: datetime
     state: JobState
-    error: str  # why the job failed; else ""
-    rows_done: int
+    error: str  # the reason of a failed job; otherwise ""
+    rows_done: int  # rows that were read
     rows_expected: int | None  # None: unknown
     created_at: datetime
-    finished_at: datetime | None
-    expires_at: datetime | None
+    finished_at: datetime | None  # the end of the job, also if it failed; None: in progress
+    expires_at: datetime | None  # None: no file yet
     name: str  # of the file; "": no file yet
     num_bytes: int
     proof: str  # the signed proof; "": no proof yet
@@ -44,22 +46,24 @@ class ExportView:
 
 @dataclass(frozen=True, slots=True)
 class DefinitionView:
+    """An export that can be requested."""
+
     name: str
     version: int
-    title: str
-    is_of_period: bool
-    columns: list[str]
+    title: str  # English; the console translates it
+    is_of_period: bool  # False: the state at the time of reading
+    columns: list[str]  # empty for the evidence pack
 
 
 def list_export_permissions(definition: str) -> frozenset[Permission]:
-    """Return the permissions that an export needs besides EXPORT."""
+    """Return the permissions that an export requires besides Permission.EXPORT."""
     if definition == PACK:
         return frozenset(export.permission for export in EXPORTS.values())
     return frozenset({EXPORTS[definition].permission})
 
 
 def can_read_export(actor: Actor, definition: str) -> bool:
-    """Return whether the actor may read the export's rows; False for a removed definition."""
+    """Return whether the actor may read the rows; False if this release has no such definition."""
     return definition in (*EXPORTS, PACK) and all(
         map(actor.has_permission, list_export_permissions(definition))
     )
@@ -87,7 +91,7 @@ def list_definitions(*, actor: Actor) -> list[DefinitionView]:
         if can_read_export(actor, definition.name)
     ]
     title = gettext_noop("Evidence pack (all exports in one file)")
-    pack = DefinitionView(PACK, PACK_VERSION, title, True, [])
+    pack = DefinitionView(PACK, PACK_VERSION, title, is_of_period=True, columns=[])
     return [*definitions, pack] if can_read_export(actor, PACK) else definitions
 
 

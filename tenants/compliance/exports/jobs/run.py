@@ -1,15 +1,15 @@
 """The worker for export jobs: reads rows into encrypted parts, then writes the file from them.
 
-    1. For each export: record the chain head, and until when its rows are complete. Then read its
-       rows in batches and store each batch as a part.
+    1. For each export: record the audit chain's head, and the time until which the rows are
+       complete. Then read the rows in batches and store each batch as a part.
     2. Format the rows of all parts as a file, stored in encrypted pieces, and sign its proof.
 
 A part and the job's progress with it are committed in one transaction. If a worker is killed, only
 its current part is lost, and the next worker continues after the last one. The file is always
 written from the beginning.
 
-Tenants take turns of one slice each. Files of many rows are written in a lane of their own
-(`claim`), so that they delay only the tenant who requested one.
+Tenants take turns of one slice of time each. Files of many rows are written in a separate lane
+(`claim`), so that they delay only the tenants that have requested such files.
 """
 
 import random
@@ -58,7 +58,7 @@ from tenants.security.audit.operations import record_change
 from tenants.security.authorization.actor import build_system_actor
 from tenants.security.authorization.directory import list_tenants
 
-KEPT_FOR: Final = timedelta(days=7)
+KEPT_FOR: Final = timedelta(days=7)  # a file
 MAX_ROWS: Final = 50_000_000  # of one export; an evidence pack has several
 _SLICE_S: Final = 2.0  # of reading before the next tenant's turn
 # No turn begins after this time: the next run continues, and other tasks run in between.
@@ -72,7 +72,10 @@ logger = structlog.get_logger(__name__)
 def run_due_jobs(
     *, clock: Clock, lane: JobLane = JobLane.SHORT, max_run_s: float = MAX_RUN_S
 ) -> None:
-    """Run the jobs of all tenants in the lane, in turns, until none is left or the time is up."""
+    """Run the jobs of all tenants in the lane, in turns.
+
+    End when no job is left to run. Begin no further turn after `max_run_s` seconds.
+    """
     deadline_s = monotonic() + max_run_s
     tenant_ids = list(list_tenants().values())
     # Otherwise the end of a run would always cut off the same tenants.
@@ -92,7 +95,8 @@ def run_slice_of_oldest_job(
 ) -> bool:
     """Run one slice of the tenant's oldest job in the lane.
 
-    Return False if there is none to claim, or if the job must wait after an error.
+    Return False if there is none to claim, or if the job must wait after an error. Otherwise, the
+    tenant may have more to do.
     """
     try:
         claim = claim_next_job(tenant_id, clock, lane)
@@ -123,9 +127,9 @@ def _run_job_or_fail(claim: JobClaim, lane: JobLane) -> None:
 
 
 def _run_job(claim: JobClaim, lane: JobLane) -> None:
-    """Read batches for one slice of time. If all rows are read, write the file in its lane.
+    """Read batches for one slice of time. When all rows are read, write the file.
 
-    `members` are the exports of the job: several for an evidence pack.
+    If the file must be written in the other lane, release the claim instead.
     """
     row = _read_job(claim)
     if row.num_attempts > MAX_ATTEMPTS:
@@ -150,10 +154,10 @@ def _read_job(claim: JobClaim) -> ExportJob:
 
 
 def build_row_query(row: ExportJob, claim: JobClaim) -> RowQuery:
-    """Return the query of the job's rows. Its `now` is always the time of the first call.
+    """Return the query of the job's rows. Its `now` is the time at which the job has started.
 
-    The first call stores this time in `row.started_at`. The requester's permissions are checked at
-    the request and at the download.
+    The first call sets `row.started_at`. The actor is the platform: the requester's permissions are
+    checked at the request and at the download.
     """
     tenant_id = TenantId(str(row.tenant_id))
     if row.started_at is None:
@@ -188,7 +192,7 @@ def _store_part(
     pack_index: int,
     batch: RowBatch,
 ) -> None:
-    """Store a part, then commit its mark and the job's progress in one transaction."""
+    """Store a part. Then mark it as stored and save the job's progress, in one transaction."""
     object_id: UUID | None = None
     if batch.rows:
         number = members[pack_index].num_parts - 1
@@ -207,6 +211,7 @@ def _store_part(
 
 
 def _find_export(member: ExportProgress) -> Export:
+    """Return the definition. Raises Conflict if it has changed since the request."""
     export = EXPORTS.get(member.definition)
     if export is None or export.version != member.version:
         raise Conflict(
@@ -217,6 +222,7 @@ def _find_export(member: ExportProgress) -> Export:
 
 
 def _require_fit(row: ExportJob, member: ExportProgress) -> None:
+    """Check that the export does not have too many rows. Raises InvalidValue."""
     if row.media == "xlsx":
         require_row_limit(member.rows)
     if member.rows > MAX_ROWS:
@@ -248,9 +254,9 @@ def _finish_job(claim: JobClaim, row: ExportJob, members: Sequence[ExportProgres
 
 
 def _compute_expiry(claim: JobClaim, now: datetime) -> datetime:
-    """Return when the file expires. A closing tenant's final export lasts until the tenant closes.
+    """Return the time at which the file expires. Every file is kept for at least KEPT_FOR.
 
-    Every file is kept for at least KEPT_FOR.
+    A closing tenant's final export is also kept until the tenant closes.
     """
     closing = Tenant.objects.filter(id=claim.tenant_id, final_export_id=claim.export_id)
     closes_at = closing.values_list("closes_at", flat=True).first()

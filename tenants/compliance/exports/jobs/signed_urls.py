@@ -1,10 +1,10 @@
-"""Signed URLs for an export's file: for one export of one tenant, and for some minutes.
+"""Signed URLs: each downloads the file of one export, for some minutes.
 
-They are valid only while their creator has the permissions that the export requires.
+A URL is valid only while its creator has the permissions that the export requires. Its token:
 
     base64url of these fields, with their sizes in bytes:
-    16 tenant | 16 export | 8 expiry, s since 1970 | 16 user, or zeros | 8 key, or zeros |
-    32 HMAC-SHA-256 of the other fields
+    16 tenant ID | 16 export ID | 8 expiry, seconds since 1970 | 16 user ID, or zeros |
+    8 lookup ID of the API key, or zeros | 32 HMAC-SHA-256 of the other fields
 """
 
 import binascii
@@ -22,7 +22,7 @@ from caret.foundation.crypto.key_derivation import derive_key
 from caret.foundation.ids import LookupId, TenantId, UserId
 
 _NOBODY: Final = UUID(int=0)
-_KEY_CHARS: Final = 8
+_KEY_CHARS: Final = 8  # of a lookup ID
 _BODY_BYTES: Final = 16 + 16 + 8 + 16 + _KEY_CHARS
 _MAC_BYTES: Final = 32
 
@@ -32,17 +32,18 @@ class SignedUrl:
     tenant_id: TenantId
     export_id: UUID
     expires_at: datetime  # to the second
-    user_id: UserId | None  # the user who got the URL; None: a key without an owner
-    key: LookupId | None
+    user_id: UserId | None  # the creator, or the owner of the API key; None: a key without an owner
+    key: LookupId | None  # the API key that created the URL; None: a user in the console
 
 
 @dataclass(frozen=True, slots=True)
 class SignedUrlToken:
-    token: str
+    token: str  # the part of the URL that sign_url returns
     expires_at: datetime
 
 
 def sign_url(link: SignedUrl) -> str:
+    """Return the token."""
     body = b"".join(
         (
             UUID(link.tenant_id).bytes,
@@ -56,7 +57,7 @@ def sign_url(link: SignedUrl) -> str:
 
 
 def parse_signed_url(text: str, *, now: datetime) -> SignedUrl | None:
-    """Parse a signed URL; None if it is invalid or expired."""
+    """Parse the token of a signed URL; None if it is invalid or expired."""
     try:
         data = b64decode(text.encode("ascii"), altchars=b"-_", validate=True)
     except (ValueError, binascii.Error):

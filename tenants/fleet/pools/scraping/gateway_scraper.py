@@ -1,6 +1,7 @@
-"""Scraping of gateways' metrics on their private port, concurrently, with limits of time and size.
+"""Scraping of the gateways' metrics on their private ports.
 
-A gateway that does not answer is reported as such and does not delay the others.
+Gateways are scraped concurrently, with limits of time and size. A gateway that does not answer is
+reported as unreachable, and does not delay the others.
 """
 
 from collections.abc import Callable
@@ -20,9 +21,9 @@ from caret.foundation.egress.http_client import (
 )
 from tenants.fleet.pools.scraping.metric_samples import MetricSamples, parse_metrics
 
-BOUNDS: Final = ResponseLimits(total_s=1.5, max_bytes=8 * 1024 * 1024)
+BOUNDS: Final = ResponseLimits(total_s=1.5, max_bytes=8 * 1024 * 1024)  # of each gateway
 _MAX_AT_ONCE: Final = 16
-# The addresses come from the operator's own setting, so any address is allowed.
+# Any IP address is allowed, because the URLs come from the installation's own setting.
 _ALL_NETWORKS: Final = (ip_network("0.0.0.0/0"), ip_network("::/0"))
 
 T = TypeVar("T")
@@ -30,14 +31,16 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Scrape:
-    gateway: str  # its address in the setting
+    """The result of scraping one gateway."""
+
+    gateway: str  # its URL in the setting
     samples: MetricSamples | None  # None: no response, or no metrics in it
-    problem: str  # "": no problem
+    problem: str  # why there are no samples; "": there are
 
 
-def list_gateway_addresses() -> list[str]:
-    addresses: list[str] = settings.GATEWAY_METRICS
-    return addresses
+def list_gateway_urls() -> list[str]:
+    urls: list[str] = settings.GATEWAY_METRICS
+    return urls
 
 
 def scrape_gateways() -> list[Scrape]:
@@ -45,33 +48,36 @@ def scrape_gateways() -> list[Scrape]:
     return query_all_gateways(_scrape_gateway)
 
 
-def query_all_gateways(ask: Callable[[str], T]) -> list[T]:
-    """Call `ask` with the address of each gateway, concurrently."""
-    addresses = list_gateway_addresses()
-    if not addresses:
+def query_all_gateways(query: Callable[[str], T]) -> list[T]:
+    """Call `query` with the URL of each gateway, concurrently.
+
+    Return the results in the order of the setting.
+    """
+    urls = list_gateway_urls()
+    if not urls:
         return []
-    with ThreadPoolExecutor(min(_MAX_AT_ONCE, len(addresses))) as pool:
-        return list(pool.map(ask, addresses))
+    with ThreadPoolExecutor(min(_MAX_AT_ONCE, len(urls))) as pool:
+        return list(pool.map(query, urls))
 
 
-def fetch_from_gateway(address: str, path: str) -> bytes:
-    """Fetch a path from a gateway. Raises RequestFailed."""
+def fetch_from_gateway(gateway_url: str, path: str) -> bytes:
+    """Fetch a path from a gateway within BOUNDS. Raises RequestFailed."""
     response = send_request(
-        OutboundRequest("GET", address.rstrip("/") + path, {}), _ALL_NETWORKS, BOUNDS
+        OutboundRequest("GET", gateway_url.rstrip("/") + path, {}), _ALL_NETWORKS, BOUNDS
     )
     if response.status != HTTPStatus.OK:
         raise RequestFailed(f"The gateway responded with status {response.status}.")
     return response.body
 
 
-def _scrape_gateway(address: str) -> Scrape:
+def _scrape_gateway(gateway_url: str) -> Scrape:
     try:
         return Scrape(
-            address,
-            parse_metrics(fetch_from_gateway(address, "/metrics").decode("utf-8", "replace")),
+            gateway_url,
+            parse_metrics(fetch_from_gateway(gateway_url, "/metrics").decode("utf-8", "replace")),
             "",
         )
     except RequestFailed as error:
-        return Scrape(address, None, str(error))
+        return Scrape(gateway_url, None, str(error))
     except ValueError:
-        return Scrape(address, None, "The response contains no metrics.")
+        return Scrape(gateway_url, None, "The response contains no metrics.")

@@ -7,6 +7,7 @@ fields are not enforced (tenants.policy.availability).
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Final
 
 from tenants.base.redis_connection import connect_to_redis
 from tenants.fleet.pools.pool_status import (
@@ -26,12 +27,14 @@ from tenants.fleet.pools.scraping.recent_scrapes import RecentScrapes, count_rec
 from tenants.models import CapabilityChange
 from tenants.policy.availability.enforcement import REGION_PREFIX, Capability
 
+_MAX_NAME_CHARS: Final = 64  # of the column `capability`
+
 
 @dataclass(frozen=True, slots=True)
 class InstallationStatus:
-    scrapes: list[Scrape]
+    scrapes: list[Scrape]  # one for each gateway
     recent: RecentScrapes
-    pools: list[PoolStatus]
+    pools: list[PoolStatus]  # sorted by name
 
     @property
     def reachable(self) -> list[Scrape]:
@@ -48,16 +51,16 @@ class KeyFigures:
 
     first_tokens: list[FirstToken]
     cancellation: float | None  # share of completions that were cancelled or superseded
-    hit_rate: float | None  # share of prompt tokens in the prefix cache
+    hit_rate: float | None  # share of prompt tokens that were in the prefix cache
     acceptance: float | None  # share of shown suggestions that were accepted
     load: float | None  # of the busiest pool, as a share of its concurrency limit
     busiest: str | None  # the busiest pool's name
     num_waiting: int  # requests waiting in the engines
-    kv_usage: float | None  # of the fullest replica
+    kv_usage: float | None  # share of the KV cache in use at the fullest replica
 
 
 def read_installation_status(*, now: datetime) -> InstallationStatus:
-    """Read all gateways' metrics, and count their increase as `count_recent` does."""
+    """Scrape all gateways, and return their status with the counts of the last minutes."""
     scrapes = scrape_gateways()
     recent = count_recent(connect_to_redis(), scrapes, now_s=now.timestamp())
     return InstallationStatus(scrapes, recent, build_pool_statuses(scrapes, recent.counters))
@@ -71,7 +74,7 @@ def collect_replicas_by_pool(scrapes: list[Scrape]) -> dict[str, frozenset[str]]
 
 
 def collect_allowed_hosts_by_pool(scrapes: list[Scrape]) -> dict[str, tuple[str, ...]]:
-    """Return by pool the hosts where replicas may be added, as the gateways report them."""
+    """Return by pool the hosts where replicas may be added, according to any reachable gateway."""
     return list_allowed_hosts_by_pool(
         merge_samples(scrape.samples for scrape in scrapes if scrape.samples is not None)
     )
@@ -103,7 +106,8 @@ def record_capabilities(scrapes: Iterable[Scrape], *, now: datetime) -> None:
     rows = CapabilityChange.objects.order_by("capability", "-since").distinct("capability")
     current = dict(rows.values_list("capability", "is_available"))
     capabilities = find_capabilities(reports)
-    # A region is lost only if all gateways respond: otherwise its gateway may be unreachable.
+    # If a gateway does not respond, it may be in the missing region. So regions are recorded as
+    # unavailable only if all gateways respond.
     if len(reports) == len(scrape_list):
         missing_names = (
             name for name in current if name.startswith(REGION_PREFIX) and name not in capabilities
@@ -115,12 +119,16 @@ def record_capabilities(scrapes: Iterable[Scrape], *, now: datetime) -> None:
             for name, is_available in capabilities.items()
             if current.get(name) is not is_available
         ],
-        ignore_conflicts=True,  # another worker has recorded the same change
+        ignore_conflicts=True,  # another worker may have recorded the same change
     )
 
 
 def find_capabilities(reports: Iterable[MetricSamples]) -> dict[str, bool]:
-    """Return whether all gateways have each capability, and the regions with a gateway. Pure."""
+    """Return whether each capability is available, and True for each region with a gateway. Pure.
+
+    A capability is available if no gateway reports it as unavailable. A region's name has
+    REGION_PREFIX before it.
+    """
     capabilities: dict[str, bool] = {}
     for samples in reports:
         for labels, value in samples.all_values("caret_gateway_capability"):
@@ -128,5 +136,5 @@ def find_capabilities(reports: Iterable[MetricSamples]) -> dict[str, bool]:
             if name in set(Capability):
                 capabilities[name] = capabilities.get(name, True) and bool(value)
         for labels, _ in samples.all_values("caret_gateway_region"):
-            capabilities[f"{REGION_PREFIX}{labels['region']}"[:64]] = True
+            capabilities[f"{REGION_PREFIX}{labels['region']}"[:_MAX_NAME_CHARS]] = True
     return capabilities

@@ -8,7 +8,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 Labels = tuple[tuple[str, str], ...]  # sorted by name
 Series = dict[str, dict[Labels, float]]  # by sample name
-_STARTED: Final = "process_start_time_seconds"
+_START_TIME: Final = "process_start_time_seconds"
 
 
 class MetricSamples:
@@ -18,7 +18,7 @@ class MetricSamples:
         self._series = series
 
     def all_values(self, name: str, **labels: str) -> Iterator[tuple[dict[str, str], float]]:
-        """Yield labels and value of the samples that have these labels."""
+        """Yield the labels and the value of each sample with this name and these labels."""
         for label_pairs, value in self._series.get(name, {}).items():
             sample_labels = dict(label_pairs)
             if labels.items() <= sample_labels.items():
@@ -32,13 +32,13 @@ class MetricSamples:
         return max((value for _, value in self.all_values(name, **labels)), default=None)
 
     def values_of(self, name: str, label: str) -> list[str]:
-        """Return the distinct values of a label, sorted."""
+        """Return the distinct values of a label in the samples with this name, sorted."""
         return sorted({labels[label] for labels, _ in self.all_values(name) if label in labels})
 
     @property
     def started_s(self) -> float | None:
         """The start time of the process in Unix seconds; None: not exported."""
-        return self.max(_STARTED)
+        return self.max(_START_TIME)
 
     @property
     def series(self) -> Series:
@@ -69,7 +69,10 @@ def merge_samples(all_samples: Iterable[MetricSamples]) -> MetricSamples:
 
 
 def compute_counter_increase(before: MetricSamples, after: MetricSamples) -> MetricSamples:
-    """Return the increase of counters. A restart resets a counter to 0, so its value may fall."""
+    """Return the increase of counters. Other metrics in the result have no meaning.
+
+    A restart resets a counter to 0. If its value has fallen, the increase is its new value.
+    """
     increases: Series = {}
     for name, values in after.series.items():
         old_values = before.series.get(name, {})
@@ -85,9 +88,10 @@ def compute_counter_increase(before: MetricSamples, after: MetricSamples) -> Met
 def compute_quantile_s(
     samples: MetricSamples, histogram: str, share: float, **labels: str
 ) -> float | None:
-    """Estimate a quantile like Prometheus' `histogram_quantile`; None: no observations.
+    """Estimate a quantile of a histogram in seconds; None: no observations.
 
-    Interpolates linearly within a bucket. Values beyond the last bound count as that bound.
+    Works like Prometheus' `histogram_quantile`: interpolates linearly within a bucket, and counts
+    values beyond the last finite bound as that bound. `share` is from 0 to 1.
     """
     counts: dict[float, float] = {}
     for sample_labels, value in samples.all_values(f"{histogram}_bucket", **labels):

@@ -1,7 +1,8 @@
-"""The gateways' counts of the last 15 minutes, so that pages can show recent values.
+"""The gateways' counts of about the last 15 minutes, so that pages can show recent values.
 
-Without them, pages could only show values since a gateway's start. A task stores scrapes in Redis
-each minute. If Redis loses them, pages show values since the start until there are new scrapes.
+Gateways only report counts since their start. So a task stores a scrape of all gateways in Redis
+each minute, and the counts of the oldest one are subtracted from the current counts. If Redis loses
+the scrapes, pages show counts since the start until there are new scrapes.
 """
 
 import math
@@ -20,11 +21,11 @@ from tenants.fleet.pools.scraping.metric_samples import (
     merge_samples,
 )
 
-KEY: Final = "caret:gateways:scrapes"
+KEY: Final = "caret:gateways:scrapes"  # a Redis list, newest scrape first
 WINDOW_S: Final = 900
-KEEP_S: Final = 2 * WINDOW_S
-EVERY_S: Final = 60
-_MAX_SCRAPES: Final = WINDOW_S // EVERY_S
+KEEP_S: Final = 2 * WINDOW_S  # older scrapes are not used, for example after an outage of the task
+EVERY_S: Final = 60  # interval of the task
+_OLDEST_INDEX: Final = WINDOW_S // EVERY_S
 _COUNTER_SUFFIXES: Final = ("_total", "_bucket")
 
 
@@ -41,11 +42,12 @@ _decode = msgspec.msgpack.Decoder(_StoredScrape).decode
 @dataclass(frozen=True, slots=True)
 class RecentScrapes:
     counters: MetricSamples  # of all gateways, in the window
-    window_s: float | None  # None: since each gateway's start, as no older scrape exists
+    # Length of the window; None: since each gateway's start, because there is no usable scrape.
+    window_s: float | None
 
 
 def store_scrapes(connection: redis.Redis, scrapes: Iterable[Scrape], *, now_s: float) -> None:
-    """Store the counters of one scrape of all gateways. Raises redis.RedisError."""
+    """Store the counters of a scrape of all gateways. Raises redis.RedisError."""
     counters_by_gateway = {
         scrape.gateway: _select_counters(scrape.samples)
         for scrape in scrapes
@@ -53,7 +55,7 @@ def store_scrapes(connection: redis.Redis, scrapes: Iterable[Scrape], *, now_s: 
     }
     pipeline = connection.pipeline(transaction=True)
     pipeline.lpush(KEY, _encode(_StoredScrape(now_s, counters_by_gateway)))
-    pipeline.ltrim(KEY, 0, _MAX_SCRAPES)
+    pipeline.ltrim(KEY, 0, _OLDEST_INDEX)
     pipeline.expire(KEY, KEEP_S)
     pipeline.execute()
 
@@ -63,7 +65,8 @@ def count_recent(
 ) -> RecentScrapes:
     """Return the counts since the oldest stored scrape.
 
-    Without a scrape of the last KEEP_S seconds, return those since the gateways' start.
+    Return the counts since the gateways' start if the oldest scrape is missing, unreadable, or
+    older than KEEP_S.
     """
     successful = [scrape for scrape in scrapes if scrape.samples is not None]
     oldest = _read_oldest(connection)
@@ -95,6 +98,7 @@ def _compute_increase(oldest: _StoredScrape, scrape: Scrape) -> MetricSamples | 
 
 
 def _read_oldest(connection: redis.Redis) -> _StoredScrape | None:
+    """Return the oldest stored scrape; None: missing, unreadable, or Redis does not answer."""
     try:
         data = cast(Any, connection.lindex(KEY, -1))
     except redis.RedisError:

@@ -1,6 +1,6 @@
 """The slowest completions of the last hour over all gateways, explained by stage.
 
-They contain IDs, counts and times, but no user and no content.
+They contain the requests' IDs, counts and times, but no users, keys or content.
 """
 
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from caret.foundation.egress.http_client import RequestFailed
 from tenants.fleet.pools.scraping.gateway_scraper import fetch_from_gateway, query_all_gateways
 from tenants.usage.requests.latency_explanation import LatencyExplanation, explain_latency
 
-MAX_SHOWN: Final = 50
+MAX_SHOWN: Final = 50  # completions on the page
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,16 +25,18 @@ class SlowRequest:
 
     @property
     def target_multiple(self) -> float:
+        """The wait divided by the latency target of the mode."""
         return self.waited_ms / self.explanation.target_ms
 
 
 @dataclass(frozen=True, slots=True)
 class SlowRequests:
-    requests: list[SlowRequest]  # by wait relative to the target, longest first
-    num_unreachable: int  # gateways that did not answer
+    requests: list[SlowRequest]  # sorted by `target_multiple`, highest first
+    num_unreachable: int  # gateways without a readable answer
 
 
 def list_slow_requests() -> SlowRequests:
+    """Ask all gateways for their slowest completions, and return the slowest of them."""
     responses = query_all_gateways(_fetch_slow_requests)
     records = [record for response in responses if response is not None for record in response]
     records.sort(key=lambda record: -_get_waited_ms(record) / FIRST_TOKEN_TARGETS_MS[record.mode])
@@ -47,10 +49,10 @@ def list_slow_requests() -> SlowRequests:
     )
 
 
-def _fetch_slow_requests(address: str) -> list[CompletionRecord] | None:
-    """Return a gateway's slowest completions; None: it did not answer."""
+def _fetch_slow_requests(gateway_url: str) -> list[CompletionRecord] | None:
+    """Return a gateway's slowest completions; None: no readable answer."""
     try:
-        data = fetch_from_gateway(address, "/slow")
+        data = fetch_from_gateway(gateway_url, "/slow")
         return [record for record in decode_records(data) if isinstance(record, CompletionRecord)]
     except (RequestFailed, msgspec.DecodeError, UnicodeDecodeError):  # down, or another version
         return None

@@ -1,22 +1,23 @@
 """Suppression for several dimensions at once, so that differences reveal no single user.
 
-A cell is a value for each of some dimensions: Python in Zed, or the red team's Python. A few users
-are more than none and fewer than `min_users`, the tenant's minimum (five by default).
+A cell is the usage with one value for each of some dimensions, for example Python in the editor
+Zed, or Python in the team Red. "A few users" means at least one, but fewer than `min_users`, the
+tenant's minimum (five by default).
 
 1. A cell of a few users is suppressed.
-2. A cell's values divide all users into parts, such as the team's users without the language, or
-   the users with neither. If a part has a few users, the cell is suppressed: adding and subtracting
-   cells and totals reveals exactly these parts. (T. D. Friedman, L. J. Hoffman, "Towards a
-   fail-safe approach to secure databases", IEEE Symposium on Security and Privacy, 1980: implied
-   query sets.)
+2. A cell's values divide the whole usage into parts. For Python in the team Red, one part is the
+   team's usage of other languages, and another is the usage of other languages outside the team. If
+   a part has a few users, the cell is suppressed, because adding and subtracting cells and totals
+   would reveal this part. (T. D. Friedman, L. J. Hoffman, "Towards a fail-safe approach to secure
+   databases", IEEE Symposium on Security and Privacy, 1980: implied query sets.)
 3. These rules do not suffice (D. E. Denning, "Cryptography and data security", 1982, chapter 6),
    because a dimension has several values. A line of the table has all values of one dimension,
    with the other dimensions fixed. If a cell of a line is suppressed, further cells of the line
    are suppressed by the rules of `small_groups`. This is repeated for the lines that cross the
    line at these cells, until nothing changes (complementary cell suppression).
-4. A part of a suppressed cell is suppressed: if Python is suppressed, so is Python in Zed.
+4. A cell within a suppressed cell is suppressed: if Python is suppressed, so is Python in Zed.
 
-ADR 0086 lists inferences that this does not prevent.
+ADR 0086 lists inferences that these rules do not prevent.
 """
 
 from collections import defaultdict
@@ -26,9 +27,9 @@ from typing import Final
 
 from tenants.usage.reports.suppression.small_groups import Suppression, find_suppressed_groups
 
-People = frozenset[str]
+People = frozenset[str]  # user IDs
 Cell = tuple[str, ...]  # a value for each dimension, in order
-Dimensions = tuple[str, ...]
+Dimensions = tuple[str, ...]  # names of columns, and TEAM
 TEAM: Final = "team"  # the only dimension whose values overlap
 
 
@@ -36,14 +37,14 @@ TEAM: Final = "team"  # the only dimension whose values overlap
 class CellUsers:
     """The users of each cell. A cell of service keys only has no users."""
 
-    columns: Dimensions
-    people_of: Mapping[Cell, People]
+    columns: Dimensions  # without TEAM
+    people_of: Mapping[Cell, People]  # a cell has a value for each of `columns`
     members: Mapping[str, People]  # by team; empty: teams are not requested
 
     def users_by_cell(self, dimensions: Dimensions) -> dict[Cell, People]:
-        """Return the users of each cell. Cells of a team without users are left out.
+        """Return the users of each cell of the dimensions.
 
-        If `dimensions` contains TEAM, it must be last.
+        Cells of a team without users are left out. If `dimensions` contains TEAM, it must be last.
         """
         columns = tuple(name for name in dimensions if name != TEAM)
         people_by_cell = self._group_by_columns(columns)
@@ -136,7 +137,10 @@ class SuppressionTable:
 
 
 class _ComplementGroups:
-    """The parts into which a cell's values divide all users: with and without each value."""
+    """The users of the parts into which a cell's values divide the whole usage.
+
+    A part is the usage with or without each of the cell's values.
+    """
 
     def __init__(self, cell_users: CellUsers, dimensions: Dimensions) -> None:
         self._members = cell_users.members if TEAM in dimensions else None
@@ -146,6 +150,7 @@ class _ComplementGroups:
         self._parts_of: dict[Cell, list[People]] = {}
 
     def iterate_parts(self, cell: Cell) -> Iterator[People]:
+        """Yield the users of each part."""
         if self._members is None:
             yield from self._divide_users(cell)
             return

@@ -1,6 +1,7 @@
 """Suppression of filtered usage and its groups.
 
-It compares the users of the filtered usage with the users of the rest of the same period.
+The users of the filtered usage are compared with the users of all other usage of the period,
+because the difference between filtered and unfiltered figures must reveal no single user, either.
 """
 
 from collections import defaultdict
@@ -26,7 +27,7 @@ from tenants.usage.reports.suppression.cells import (
 )
 from tenants.usage.reports.suppression.small_groups import Suppression, find_suppressed_groups
 
-NO_TEAM: Final = ""
+NO_TEAM: Final = ""  # the group of users without a team
 # The user IDs of a group as one text: parsing one row for each ID would take longer.
 _USER_IDS: Final = Func(
     ArrayAgg("user_id", distinct=True),
@@ -38,7 +39,7 @@ _USER_IDS: Final = Func(
 
 @dataclass(frozen=True, slots=True)
 class FilteredUsage:
-    """The filtered part of a usage. The methods' `rows` are the rollups of the whole usage."""
+    """A tenant's usage with a filter. The methods' parameter `rows` is the unfiltered rollups."""
 
     report_filter: ReportFilter
     members: Mapping[str, People]  # by team; empty: teams are not requested
@@ -63,7 +64,7 @@ class FilteredUsage:
         return {at: self._build_table(columns, people_by_time[at]) for at in sorted(people_by_time)}
 
     def merge(self, times: Iterable[SuppressionTable]) -> SuppressionTable:
-        """Combine the tables of several times."""
+        """Return one table for several hours or days, from their tables."""
         people_by_cell: defaultdict[Cell, set[str]] = defaultdict(set)
         for table in times:
             for cell, people in table.users.people_of.items():
@@ -76,7 +77,7 @@ class FilteredUsage:
         return table.find_suppressed(dimensions).get(self._to_cell(dimensions))
 
     def find_suppressed_groups(self, table: SuppressionTable, name: str) -> dict[str, Suppression]:
-        """Return the suppressed groups of the filtered usage, by a column or by team."""
+        """Return the suppressed groups of the filtered usage by `name`, a column or TEAM."""
         dimensions = self._build_dimensions(name)
         index = dimensions.index(name)
         suppressed = table.find_suppressed(dimensions).items()
@@ -87,7 +88,11 @@ class FilteredUsage:
     def find_suppressed_times(
         self, times: Mapping[str, SuppressionTable]
     ) -> dict[str, Suppression]:
-        """Return the suppressed hours or days. Each is first judged like a report of its own."""
+        """Return the suppressed hours or days.
+
+        Each is first judged like the total of a report of its own. Further ones are suppressed if
+        the total minus the shown ones would reveal a few users.
+        """
         dimensions = self._build_dimensions()
         cell = self._to_cell(dimensions)
         suppressed = {
@@ -141,12 +146,12 @@ class FilteredUsage:
         return value
 
 
-def filter_usage(
+def build_filtered_usage(
     actor: Actor, report_filter: ReportFilter, *, min_users: int, by_team: bool = False
 ) -> FilteredUsage:
-    """Create the filtered usage, inside the tenant's scope.
+    """Return the filtered usage, inside the tenant's scope.
 
-    One query if teams are needed, else none.
+    `by_team`: it is grouped by team. One query if teams are needed, else none.
     """
     needs_teams = by_team or report_filter.team_id is not None
     teams = _read_teams(actor) if needs_teams else _NO_TEAMS
@@ -155,8 +160,8 @@ def filter_usage(
 
 @dataclass(frozen=True, slots=True)
 class _TeamMembers:
-    names: Mapping[str, str]
-    members: Mapping[str, People]  # of teams with members
+    names: Mapping[str, str]  # by team ID
+    members: Mapping[str, People]  # by team ID, without teams that have no members
 
 
 _NO_TEAMS: Final = _TeamMembers({}, {})

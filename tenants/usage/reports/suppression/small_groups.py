@@ -3,17 +3,18 @@
 1. A group of fewer than `min_users` users is suppressed. A group without users (only service keys)
    is not.
 2. The total is shown beside its groups, so a suppressed group must not be the difference between
-   total and shown groups. Therefore at least two groups are suppressed, which together have at
-   least `min_users` users; the smallest others are added until that holds.
-3. If groups overlap (teams), a group that is all but a few users of another one, or of all, is
-   suppressed, because the difference would be those few. Groups are also suppressed if
-   - together they are all but a few users: the total minus these groups would be those few,
-     whatever the suppressed groups contain;
-   - two of them, with the total, reveal a few users: those in both groups, or in neither.
+   total and shown groups. Therefore, if one group is suppressed, at least two are, and together
+   they have at least `min_users` users. The smallest shown groups are added until this holds.
+3. Teams overlap. A group that consists of all users of another group, or of the total, except a
+   few, is suppressed, because the difference would reveal these few users. Groups are also
+   suppressed if
+   - the shown groups together contain all users except a few: the total minus the shown groups
+     would reveal these few users;
+   - two shown groups and the total reveal a few users: those in both groups, or in neither.
 
-These rules do not prevent a reader from comparing reports of different periods, or from combining
-three or more overlapping groups to get a few users. For several filters at once, `cells` checks
-groups in all directions.
+"A few" means at least one, but fewer than `min_users`. These rules do not prevent a reader from
+comparing reports of different periods, or from combining three or more overlapping groups. The
+module `cells` applies rules to several filters at once.
 """
 
 from collections.abc import Mapping
@@ -42,9 +43,9 @@ def find_suppressed_groups(
 ) -> dict[_Key, Suppression]:
     """Return the suppressed groups and why.
 
-    `users_of` contains the users of each group. `all_users` are the users of the total, if a user
-    may be in several groups with the same usage; None: groups are disjoint. Subtraction must not
-    reveal groups in `already_suppressed`, either.
+    `users_of` contains the users of each group. If groups overlap, so that the same usage counts in
+    several groups, `all_users` are the users of the total; None: groups do not overlap. Groups in
+    `already_suppressed` stay suppressed, and no difference may reveal them.
     """
     suppressed = dict(already_suppressed) | {
         key: Suppression.TOO_FEW_USERS
@@ -72,6 +73,7 @@ def find_suppressed_groups(
 def _find_near_duplicates(
     users_of: Mapping[_Key, _People], all_users: _People, min_users: int
 ) -> dict[_Key, Suppression]:
+    """Return the groups that consist of all users of another group or the total, except a few."""
     wholes = [all_users, *users_of.values()]
     return {
         key: Suppression.COMPLEMENTARY
@@ -94,7 +96,7 @@ class _Overlap(Generic[_Key]):
         self._pairs = [pair for pair in combinations(by_size, 2) if self._discloses(*pair)]
 
     def find_disclosed(self, visible: list[_Key]) -> _Key | None:
-        """Return the smallest group of those that reveal a few users; None: there are none."""
+        """Return the smallest of the shown groups that reveal a few users; None: none does."""
         remaining_users = self._all_users.difference(*(self._users_of[key] for key in visible))
         if 0 < len(remaining_users) < self._min_users:
             return visible[0]
@@ -108,19 +110,20 @@ class _Overlap(Generic[_Key]):
         )
 
     def _discloses(self, group: _Key, other_group: _Key) -> bool:
-        """Return whether total minus both groups reveals a few users.
+        """Return whether the total minus both groups reveals a few users.
 
-        In this difference, users in one of the groups cancel out, users in both count negatively,
-        and users in neither count positively.
+        In this difference, users in exactly one of the groups cancel out. The usage of users in
+        both groups counts negatively, and that of users in neither counts positively.
         """
         users, other_users = self._users_of[group], self._users_of[other_group]
-        # This skips most pairs cheaply: they are far smaller than the total.
+        # Most pairs are far smaller than the total: skip them without building a set.
         if len(users) + len(other_users) <= len(self._all_users) - self._min_users:
             return False
         return 0 < len(self._all_users) - len(users ^ other_users) < self._min_users
 
 
 def _is_safe(suppressed: list[_People], min_users: int) -> bool:
+    """Return whether rule 2 is met."""
     if not suppressed:
         return True
     people = _People().union(*suppressed)

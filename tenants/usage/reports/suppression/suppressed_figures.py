@@ -1,4 +1,4 @@
-"""Suppression of a page's figures, so that they reveal no single user."""
+"""Suppression of the figures of a console page, so that they reveal no single user."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,11 +17,14 @@ from tenants.usage.reports.queries import (
     select_rollups_of_everybody,
 )
 from tenants.usage.reports.suppression.cells import SuppressionTable
-from tenants.usage.reports.suppression.filtered_suppression import FilteredUsage, filter_usage
+from tenants.usage.reports.suppression.filtered_suppression import (
+    FilteredUsage,
+    build_filtered_usage,
+)
 from tenants.usage.reports.suppression.small_groups import Suppression
 
-HiddenGroups = Mapping[GroupBy, Mapping[str, Suppression]]
-_Times = Mapping[datetime, SuppressionTable]
+HiddenGroups = Mapping[GroupBy, Mapping[str, Suppression]]  # by dimension and ReportRow.key
+_Times = Mapping[datetime, SuppressionTable]  # by the start of an hour or day
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +37,13 @@ class SuppressedFigures:
 
 @dataclass(frozen=True, slots=True)
 class SuppressedOverview:
+    """The reasons for suppression. None: the figure may be shown."""
+
     usage: Suppression | None
     usage_before: Suppression | None  # of the preceding period of the same length
     quality: Suppression | None
     quality_before: Suppression | None
-    speeds: Suppression | None
+    speeds: Suppression | None  # latencies
     speeds_before: Suppression | None
     groups: HiddenGroups
     # Filter options of the whole usage by column; None: not read.
@@ -49,16 +54,16 @@ class SuppressedOverview:
 def find_suppressed(
     actor: Actor, kind: ReportKind, query: ReportQuery, breakdown: Breakdown, *, min_users: int
 ) -> SuppressedFigures:
-    """Return the suppressed figures, inside the tenant's scope. Up to three queries.
+    """Return the suppressed figures, inside the tenant's scope.
 
-    No query without a filter, or for the actor's own usage.
+    Up to three queries; none without a filter, or for the actor's own usage.
     """
     if query.filter.is_empty or min_users == 1:
         return SuppressedFigures(
             find_total_suppression(kind, breakdown.total.users, min_users),
             _suppress_small_groups(breakdown, min_users),
         )
-    part = filter_usage(actor, query.filter, min_users=min_users)
+    part = build_filtered_usage(actor, query.filter, min_users=min_users)
     rows = select_rollups_of_everybody(actor, begins_at=query.starts_at, query=query)
     table = part.read_table(rows, *COLUMNS)
     times = part.read_tables_by_time(rows) if GroupBy.DAY in breakdown.groups else {}
@@ -71,9 +76,9 @@ def find_suppressed(
 def find_suppressed_in_overview(
     actor: Actor, query: ReportQuery, breakdown: Breakdown, before: GroupCounters, *, min_users: int
 ) -> SuppressedOverview:
-    """Return the suppressed figures of the overview.
+    """Return the suppressed figures of the overview, inside the tenant's scope.
 
-    No query without a filter, or for the actor's own usage.
+    Up to three queries; none without a filter, or for the actor's own usage.
     """
     if not query.filter.is_empty and min_users > 1:
         return _find_suppressed_in_filtered_overview(actor, query, breakdown, min_users)
@@ -91,7 +96,7 @@ def find_suppressed_in_overview(
 def _find_suppressed_in_filtered_overview(
     actor: Actor, query: ReportQuery, breakdown: Breakdown, min_users: int
 ) -> SuppressedOverview:
-    part = filter_usage(actor, query.filter, min_users=min_users)
+    part = build_filtered_usage(actor, query.filter, min_users=min_users)
     times = part.read_tables_by_time(
         select_rollups_of_everybody(actor, begins_at=query.previous_period.starts_at, query=query)
     )
@@ -100,18 +105,18 @@ def _find_suppressed_in_filtered_overview(
     )
     since = get_measured_since(begins_at=query.starts_at, ends_at=query.ends_at)
 
-    def within(begins_at: datetime, ends_at: datetime) -> Suppression | None:
+    def find_suppression(begins_at: datetime, ends_at: datetime) -> Suppression | None:
         return part.find_suppression(part.merge(_select_times(times, begins_at, ends_at).values()))
 
     suppression = part.find_suppression(table)
-    before = within(query.previous_period.starts_at, query.starts_at)
+    before = find_suppression(query.previous_period.starts_at, query.starts_at)
     return SuppressedOverview(
         usage=suppression,
         usage_before=before,
         quality=suppression,
         quality_before=before,
-        speeds=suppression or within(since, query.ends_at),
-        speeds_before=within(since - (query.ends_at - since), since),
+        speeds=suppression or find_suppression(since, query.ends_at),
+        speeds_before=find_suppression(since - (query.ends_at - since), since),
         groups=_suppress_all_groups(breakdown, suppression)
         if suppression
         else _find_suppressed_groups(part, query, breakdown, table, times),
@@ -144,12 +149,12 @@ def _find_suppressed_groups(
     table: SuppressionTable,
     times: _Times,
 ) -> HiddenGroups:
-    now = {
-        format_time_key(query, at): table
-        for at, table in _select_times(times, query.starts_at, query.ends_at).items()
+    tables_by_time = {
+        format_time_key(query, at): table_at_time
+        for at, table_at_time in _select_times(times, query.starts_at, query.ends_at).items()
     }
     return {
-        dimension: part.find_suppressed_times(now)
+        dimension: part.find_suppressed_times(tables_by_time)
         if dimension is GroupBy.DAY
         else part.find_suppressed_groups(table, dimension.value)
         for dimension in breakdown.groups

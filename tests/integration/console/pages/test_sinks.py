@@ -15,7 +15,7 @@ from django.test import Client
 
 from caret.foundation.concurrency.bulkhead import BulkheadFull
 from caret.foundation.postgres.tenant_scope import tenant_scope
-from console.limits.outbound_limit import OUTWARD
+from console.limits.outbound_limit import OUTBOUND_LIMIT
 from tenants.base.permissions import Role
 from tenants.compliance.audit_sinks.queries import SinkView, list_sinks
 from tenants.models import AuditSink
@@ -144,7 +144,7 @@ def test_too_many_test_messages_at_one_time_are_refused(
     with ExitStack() as held_slots:
         with suppress(BulkheadFull):
             while True:
-                held_slots.enter_context(OUTWARD.acquire(company.tenant_id))
+                held_slots.enter_context(OUTBOUND_LIMIT.acquire(company.tenant_id))
         page = alice.post(f"/audit-sinks/{sink.id}/test", follow=True).content.decode()
 
     assert "Too many outgoing requests right now." in page

@@ -7,7 +7,7 @@ from django.test import Client
 from django.utils import timezone
 
 from caret.foundation.postgres.tenant_scope import tenant_scope
-from console.texts.editor_settings import EDITORS, settings_with
+from console.texts.editor_settings import EDITORS, list_editor_settings
 from tenants.base.permissions import Role
 from tenants.identity.api_keys.playground import create_playground_key
 from tenants.identity.teams.operations import create_team
@@ -91,7 +91,7 @@ def test_each_editor_has_a_tab_of_its_own(cast: Cast, sign_in: SignIn, editor: s
 
 
 def test_the_settings_of_an_editor_contain_the_gateways_url_and_the_key() -> None:
-    for editor in settings_with("cpk_live_x"):
+    for editor in list_editor_settings("cpk_live_x"):
         assert editor.code == "caret-neovim" or "http://127.0.0.1:8401" in editor.text
         assert "URL" not in editor.text
         assert editor.code in _ASK_FOR_THE_KEY or "cpk_live_x" in editor.text
@@ -101,7 +101,7 @@ def test_settings_name_the_editor_unless_its_client_does() -> None:
     """Caret's clients, Tabby and Zed send their own name; llama.vscode has no setting for it."""
     without_name = {"caret-vscode", "caret-ls", "caret-neovim", "tabby", "zed", "llama-vscode"}
 
-    for editor in settings_with("cpk_live_x"):
+    for editor in list_editor_settings("cpk_live_x"):
         if editor.code not in without_name:
             assert re.search(r"X-Caret-Editor|\?editor=", editor.text), editor.code
 

@@ -2,8 +2,8 @@
 
 usage_days.csv, usage_days.csv.proof.json ...   every export, as CSV
 audit-trail.ndjson                              the audit chain, for `verify_audit`
-certificates/00001.json ...                     signed documents, for `verify_certificate`
-caret-signing-keys.json                         the keys in use, to compare with trusted ones
+certificates/00001.json ...                     deletion certificates, for `verify_certificate`
+caret-signing-keys.json                         the public keys, to compare with trusted ones
 README.txt                                      how to verify
 manifest.json                                   signed: every file with its size and SHA-256
 """
@@ -64,7 +64,7 @@ the content of the ZIP. To verify single files:
 class _Archive:
     """Writes files one after the other, and collects their entries for the manifest."""
 
-    zip: ZipFile
+    zip_file: ZipFile
     files: list[dict[str, Any]] = field(default_factory=list)
 
     def record_entry(self, name: str, digest: WriteDigest) -> None:
@@ -73,14 +73,14 @@ class _Archive:
 
     def write_file(self, name: str, data: bytes) -> None:
         digest = WriteDigest()
-        self.zip.writestr(name, digest.update(data), ZIP_DEFLATED)
+        self.zip_file.writestr(name, digest.update(data), ZIP_DEFLATED)
         self.record_entry(name, digest)
 
 
 def write_pack(
     claim: JobClaim, row: ExportJob, members: Sequence[ExportProgress], *, slug: str, out: IO[bytes]
 ) -> None:
-    """Write the pack. Memory use is constant.
+    """Write the pack to `out`. `members` are its exports. Memory use is constant.
 
     Raises ClaimLost, and errors of encryption and of the storage.
     """
@@ -101,7 +101,7 @@ def _write_member(
 ) -> None:
     export = EXPORTS[member.definition]
     name = f"{export.name}.csv"
-    with archive.zip.open(name, "w", force_zip64=True) as file:
+    with archive.zip_file.open(name, "w", force_zip64=True) as file:
         digest = write_csv(export, read_stored_rows(claim, pack_index, export), file)
     archive.record_entry(name, digest)
     proof = sign_proof(
@@ -116,7 +116,7 @@ def _write_member(
 
 def _write_trail(archive: _Archive, claim: JobClaim, row: ExportJob) -> None:
     digest = WriteDigest()
-    with archive.zip.open(TRAIL, "w", force_zip64=True) as file:
+    with archive.zip_file.open(TRAIL, "w", force_zip64=True) as file:
         write_export(
             actor=build_system_actor(claim.tenant_id),
             period=TrailPeriod(row.since, row.until),
@@ -131,7 +131,7 @@ def _write_trail(archive: _Archive, claim: JobClaim, row: ExportJob) -> None:
 def _write_certificates(
     archive: _Archive, claim: JobClaim, members: Sequence[ExportProgress]
 ) -> None:
-    """Write the certificates of the period, from the rows of their export."""
+    """Write the deletion certificates of the period, from the rows of their export."""
     names = [column.name for column in CERTIFICATE_ROWS.columns]
     pack_index = [member.definition for member in members].index(CERTIFICATE_ROWS.name)
     for rows in read_stored_rows(claim, pack_index, CERTIFICATE_ROWS):

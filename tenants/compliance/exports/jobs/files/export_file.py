@@ -1,4 +1,4 @@
-"""Writing of a job's file from its parts into encrypted pieces, with the proof."""
+"""Writing of a job's file: its parts become encrypted pieces of the file, and a proof is signed."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,12 +22,12 @@ from tenants.models import ExportJob, Tenant
 class ExportFile:
     name: str
     num_bytes: int
-    sha256: str
-    proof: bytes
+    sha256: str  # hex
+    proof: bytes  # the signed document
 
 
 def write_file(claim: JobClaim, row: ExportJob, members: Sequence[ExportProgress]) -> ExportFile:
-    """Write the file from the beginning, even if an earlier attempt has written parts of it.
+    """Write the file and sign its proof. Pieces that an earlier attempt has written are deleted.
 
     Raises ClaimLost, DomainError, and errors of encryption and of the storage.
     """
@@ -42,7 +42,7 @@ def write_file(claim: JobClaim, row: ExportJob, members: Sequence[ExportProgress
     proof = sign_proof(
         tenant_id=claim.tenant_id,
         file=file,
-        beginning=_start_proof(members),
+        beginning=_combine_proof_starts(members),
         digest=digest,
         now=claim.clock(),
     )
@@ -71,8 +71,8 @@ def _describe_pack(row: ExportJob, name: str) -> ProvenFile:
     return ProvenFile(row.id, PACK, PACK_VERSION, row.media, name, Period(row.since, row.until))
 
 
-def _start_proof(members: Sequence[ExportProgress]) -> ProofStart:
-    """Return the first export's chain head, and the time until when all exports are complete."""
+def _combine_proof_starts(members: Sequence[ExportProgress]) -> ProofStart:
+    """Return the time until which all exports are complete, and the first export's chain head."""
     moments = [member.complete_until for member in members if member.complete_until is not None]
     is_complete = len(moments) == len(members)
     return ProofStart(min(moments) if is_complete else None, members[0].proof_start.head)

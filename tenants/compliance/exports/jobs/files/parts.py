@@ -1,6 +1,6 @@
-"""Encoding of rows between reading and writing: compressed batches that keep all but IDs exactly.
+"""Encoding of the rows that a job has read, as compressed parts.
 
-IDs become text.
+Decoding returns the same values, except that IDs become text.
 """
 
 import zlib
@@ -19,7 +19,7 @@ from tenants.compliance.exports.proof import ProvenFile
 from tenants.compliance.exports.rows import ColumnType, ExportColumn, Period, Row
 from tenants.models import ExportJob
 
-# Texts repeat, so the fastest level already shrinks the rows to a sixth, at 100 MB a second.
+# Of zlib. Texts repeat, so the fastest level already shrinks rows to a sixth, at 100 MB a second.
 _LEVEL: Final = 1
 _TYPES: Final[dict[ColumnType, Any]] = {
     ColumnType.TEXT: str | None,

@@ -1,10 +1,11 @@
-"""Encrypted objects in the store `exports`: exported rows that were read, and pieces of the file.
+"""Encrypted objects in the store `exports`: parts (rows that were read) and pieces of the file.
 
-    <tenant>/<object>        sealed with the job's own key, bound to job and object
+    <tenant ID>/<object ID>        encrypted with a key of the job, bound to job and object
 
 Before an object is stored, its database row (`ExportObject`) is written. Once it is stored, the
 database row is marked. After a crash the clean-up deletes an unmarked database row and its object.
-When a job has failed, expired or was cancelled, its key is shredded before its objects are deleted.
+If a job has failed, has expired or was cancelled, its encryption key is destroyed before its
+objects are deleted.
 
 An evidence pack contains several exports. `pack_index` is the position of an object's export among
 them; in a job with one export it is 0. It is None for a piece of the finished file.
@@ -27,7 +28,7 @@ from tenants.security.encryption.envelope import SealContext
 from tenants.security.encryption.operations import seal_in_scope
 from tenants.security.encryption.queries import open_sealed
 
-STORAGE: Final = "exports"
+STORAGE: Final = "exports"  # the alias in Django's setting STORAGES
 PIECE_BYTES: Final = 4 * 1024 * 1024
 
 
@@ -36,7 +37,10 @@ def build_export_scope(export_id: UUID) -> str:
 
 
 def store_object(claim: JobClaim, data: bytes, *, pack_index: int | None, number: int) -> UUID:
-    """Encrypt and store an object. The caller marks it in the transaction that uses it.
+    """Encrypt and store an object, and return its ID.
+
+    The caller calls mark_stored in the transaction that uses the object. `number` is the position
+    among the parts of an export, or among the pieces of the file.
 
     Raises ClaimLost, and errors of encryption and of the storage.
     """
@@ -97,8 +101,8 @@ def delete_object(tenant_id: TenantId, object_id: UUID) -> None:
 def delete_file_pieces(claim: JobClaim) -> None:
     """Delete the pieces of the file that an earlier attempt has written, to free space.
 
-    Their database rows stay for the clean-up, because a worker that lost its claim may still be
-    storing. Raises ClaimLost, and errors of the storage.
+    Their database rows stay for the clean-up, because a worker that lost its claim may still store
+    an object. Raises ClaimLost, and errors of the storage.
     """
     with tenant_scope(claim.tenant_id):
         claim.update_job()
@@ -132,14 +136,15 @@ class SealedFile(io.RawIOBase):
         self._buffer += piece
         self.num_bytes += len(piece)
         while len(self._buffer) >= PIECE_BYTES:
-            self._store(PIECE_BYTES)
+            self._store_piece(PIECE_BYTES)
         return len(piece)
 
     def finish(self) -> None:
+        """Store the last piece."""
         if self._buffer:
-            self._store(len(self._buffer))
+            self._store_piece(len(self._buffer))
 
-    def _store(self, num_bytes: int) -> None:
+    def _store_piece(self, num_bytes: int) -> None:
         data = bytes(self._buffer[:num_bytes])
         del self._buffer[:num_bytes]
         object_id = store_object(self._claim, data, pack_index=None, number=self._num_pieces)
@@ -152,7 +157,7 @@ class SealedFile(io.RawIOBase):
 
 
 def read_parts(claim: JobClaim, *, pack_index: int) -> Iterator[bytes]:
-    """Yield the parts of an export, and renew the claim before each part.
+    """Yield the stored parts of an export, and renew the claim before each part.
 
     Raises ClaimLost, and the errors of `read_object`.
     """
