@@ -108,7 +108,7 @@ def test_a_passkey_without_user_verification_is_only_a_second_factor(owner: Pers
 
     response = passkey_browser.post_response(passkey.get(passkey_browser.request_challenge()))
 
-    assert b"After your password" in browser.client.get("/account/second-factor").content
+    assert b"Only after your password" in browser.client.get("/account/second-factor").content
     assert other_browser.is_signed_in()
     assert response.status_code == 400
     assert not passkey_browser.is_signed_in()

@@ -159,7 +159,9 @@ async def test_a_warm_up_has_no_finish_reason(body: dict[str, Any]) -> None:
 
 def test_the_documented_table_matches_the_code() -> None:
     lines = _DOCUMENT.read_text(encoding="utf-8").split("\n")
-    start = next(place for place, line in enumerate(lines) if line.startswith("| ended by |"))
+    start = next(
+        place for place, line in enumerate(lines) if line.startswith("| reason for the end |")
+    )
     rows = [
         [cell.strip().strip("`") for cell in line.strip("|").split("|")][1:]
         for line in lines[start + 2 : start + 2 + len(_ENDED)]
