@@ -4,7 +4,8 @@ snippet_cache.py         recent results
 send_queue.py            bounded queue of files and queries
 background_snippets.py   implements SnippetSource: reads the cache, fills the queue
 redis_client.py          sends the queue's messages to Redis, and receives results
-tenant_lru.py            the bounded map of the cache, the queue and the client
+tenant_lru.py            a bounded map with limits by tenant, which the cache, the queue and the
+                         client use
 redaction.py             removes secrets before text leaves the gateway
 Retrieval (below)        composes these parts
 """

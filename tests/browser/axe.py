@@ -9,7 +9,8 @@ from playwright.sync_api import Page
 _SCRIPT: Final[str] = Axe().axe_script
 _SERIOUS: Final = ("serious", "critical")
 _VIOLATIONS: Final = {"resultTypes": ["violations"]}
-# By name: the tag `cat.color` also has an AAA rule, which is off by default.
+# These rules are listed by name. Selecting the tag `cat.color` instead would also run an AAA
+# rule, which is off by default.
 _COLOUR_RULES: Final = ("color-contrast", "link-in-text-block")
 _NOT_COLOUR: Final = {"rules": {rule: {"enabled": False} for rule in _COLOUR_RULES}}
 _COLOUR: Final = {"runOnly": list(_COLOUR_RULES)}
@@ -46,8 +47,8 @@ _MARK_NEW: Final = """([known, mark]) => {
   }
   return found;
 }"""
-# Check only the marked elements, in the JavaScript task that marks them: the scripts of a page with
-# live figures soon replace them.
+# Mark elements and check them in one JavaScript task, because the scripts of a page with live
+# figures soon replace the marked elements.
 _RUN_NEW: Final = f"""([known, mark, options]) => {{
   const found = ({_MARK_NEW})([known, mark]);
   const checked = found.length ? ({_RUN})([`[${{mark}}]`, options]) : Promise.resolve([]);
@@ -76,7 +77,7 @@ class ColourChecks:
 
     checked: set[str] = field(default_factory=set)
 
-    def find_violations_in_new(self, tab: Page) -> list[str]:
+    def find_violations_in_new_combinations(self, tab: Page) -> list[str]:
         """Return broken rules as `find_colour_violations` does, for combinations that were not yet
         checked."""
         _load_axe(tab)

@@ -146,7 +146,7 @@ def test_new_combinations_of_colours_have_contrast(
 ) -> None:
     tab.emulate_media(color_scheme=scheme)
 
-    assert colours.find_violations_in_new(tab) == []
+    assert colours.find_violations_in_new_combinations(tab) == []
 
 
 @pytest.mark.deep

@@ -15,7 +15,7 @@ from tenants.fleet.pools.pool_status import RejectedReplica
 # By RejectedReplica.reason.
 _REJECTION_REASONS: Final = {
     "host_not_allowed": _(
-        "The pool configuration does not allow replicas at %(actual)s, only in %(expected)s."
+        "The pools file does not allow replicas at %(actual)s, only in %(expected)s."
     ),
     "name_not_found": _("The host name does not resolve."),
     "unreachable": _("The replica does not respond."),

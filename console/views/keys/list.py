@@ -103,8 +103,9 @@ def _read_filter(query: ListQuery) -> KeyFilter:
         kind=KeyKind(kind) if kind and kind not in (_PLAYGROUND, _DEVICE) else None,
         state=KeyState(state) if state else None,
         concern=_read_concern(query),
+        # False: playground keys are left out, unless leaked keys are requested.
         is_playground=kind == _PLAYGROUND,
-        is_device=True if kind == _DEVICE else None,  # None: also other keys
+        is_device=True if kind == _DEVICE else None,  # None: editors' keys and other keys
         order=query.sorting.order,
         is_descending=query.sorting.is_descending,
     )
@@ -237,7 +238,10 @@ def _create_key(member: CurrentMember, form: NewKeyForm) -> CreatedKey | None:
 
 
 def _find_owner(member: CurrentMember, form: NewKeyForm) -> UserId:
-    """Return the member whose e-mail address is in the field `owner`. Raises InvalidValue."""
+    """Return the user ID of the member whose e-mail address is in the field `owner`.
+
+    Raises InvalidValue.
+    """
     owner = find_member_by_email(actor=member.actor, email=form.cleaned_data["owner"])
     if owner is None:
         raise InvalidValue("owner", "No member has this e-mail address.")

@@ -41,7 +41,7 @@ FEATURES: Final[dict[str, Promise]] = MODES | {
 }
 ISOLATIONS: Final[dict[str, Promise]] = {
     Isolation.SHARED: _("Shared among the members of this tenant only"),
-    Isolation.STRICT: _("Separate for each user"),
+    Isolation.STRICT: _("Separate for each user and each service key"),
 }
 
 

@@ -35,7 +35,7 @@ def make_factor_required(request: HttpRequest, member: CurrentMember) -> HttpRes
     text = gettext(
         "Two-factor authentication is now required for all members who sign in with a password."
     )
-    toast(request, text, undo_url=reverse("console:access-free-factor"))
+    toast(request, text, undo_url=reverse("console:access-make-factor-optional"))
     return redirect("console:access")
 
 

@@ -14,7 +14,7 @@ urlpatterns: list[URLPattern] = [
     path(
         "sign-in-settings/second-factor/optional",
         detail.make_factor_optional,
-        name="access-free-factor",
+        name="access-make-factor-optional",
     ),
     path(
         "sign-in-settings/groups/<uuid:group_id>/role",
@@ -24,7 +24,7 @@ urlpatterns: list[URLPattern] = [
     path("sign-in-settings/domains", domains.claim, name="access-claim"),
     path("sign-in-settings/domains/<uuid:domain_id>/verify", domains.verify, name="access-verify"),
     path(
-        "sign-in-settings/domains/<uuid:domain_id>/release", domains.release, name="access-give-up"
+        "sign-in-settings/domains/<uuid:domain_id>/release", domains.release, name="access-release"
     ),
     path(
         "sign-in-settings/provider/openid", identity_provider.set_up_open_id, name="access-openid"

@@ -29,7 +29,7 @@ from inference.completion.response_writer import ResponseWriter
 from inference.errors import CompletionError
 
 MAX_WAITING: Final = 8
-SHARED: Final = Counter(
+SHARED_COMPLETIONS: Final = Counter(
     "caret_shared_completions",
     "Requests that were answered with the completion of an identical request.",
     registry=None,
@@ -68,7 +68,7 @@ class RunningRequest:
         finally:
             self.num_waiting -= 1
         if self._shared is not None:
-            SHARED.inc()
+            SHARED_COMPLETIONS.inc()
         return self._shared
 
     def on_completed(self, text: str, trace: RequestTrace) -> None:

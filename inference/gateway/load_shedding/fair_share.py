@@ -19,8 +19,8 @@ from caret.contracts.policy import Trigger
 from caret.foundation.ids import TenantId
 
 _TRIGGER_SHARES: Final = {Trigger.PREFETCH: 0.5, Trigger.AUTOMATIC: 0.9, Trigger.MANUAL: 1.0}
-# The reserve is one request above the limit for each tenant, but at most this share of the limit:
-# many small tenants together also overload a pool.
+# The reserve is one request above the limit for each tenant, but at most this share of the limit,
+# or one request if that is more: many small tenants together also overload a pool.
 _RESERVE: Final = 0.1
 
 

@@ -1,10 +1,11 @@
 """Late outcomes: outcomes reported to a gateway or connection that did not serve the completion.
 
 Rules:
-1. The gateway cannot know who made the request, so every well-formed ID gets the same empty
-   response. Ingestion compares the report with the completion's usage record.
-2. A request ID contains the time of the request. An ID that is older than MAX_AGE_MS or in the
-   future is rejected as unknown.
+1. The gateway cannot know who made the request, so every ID that rule 2 accepts gets the same
+   empty response, within the rate limits of rule 3. Ingestion compares the report with the
+   completion's usage record.
+2. A request ID contains the time of the request. An ID that is older than MAX_AGE_MS, or more than
+   MAX_AHEAD_MS in the future, is rejected as unknown.
 3. Late outcomes are rate-limited per tenant, and per user or service key. A client could report
    them without ever requesting a completion. And all tenants share the ingestion, which looks up
    each completion.
@@ -79,7 +80,7 @@ class LateOutcomeRecorder:
 
 
 class _RateLimiters:
-    """A rate limiter for each holder: a tenant, or an owner of suggestions.
+    """A rate limiter for each holder: a tenant, a user or a service key.
 
     Only the limiters of the _MAX_HOLDERS most recently active holders are kept.
     """

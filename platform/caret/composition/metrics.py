@@ -10,7 +10,7 @@ import aiohttp
 from caret.composition.background_tasks import run_background_tasks
 from caret.foundation.web import connections
 from inference.config import DataPlaneConfig
-from inference.consumers.http.identical_requests import SHARED
+from inference.consumers.http.identical_requests import SHARED_COMPLETIONS
 from inference.pipeline import DataPlane
 from inference.pools.discovery.pool_members import PoolMembers
 from inference.pools.vllm.monitoring import VllmMetrics
@@ -65,17 +65,17 @@ async def serve_metrics(
     )
     admission = AdmissionMetrics(plane.admission.load_shedder, plane.admission.quotas)
     background = BackgroundMetrics(plane.warmup_queue, plane.router.speculation)
-    sources_of_metrics = (
+    collect_functions = (
         metrics.collect,
         gauges.collect,
         admission.collect,
         engines.collect,
         lag_probe.collect,
         background.collect,
-        *(metric.collect for metric in (*connections.METRICS, SHARED)),
+        *(metric.collect for metric in (*connections.METRICS, SHARED_COMPLETIONS)),
     )
     page = serve_metrics_page(
-        sources_of_metrics,
+        collect_functions,
         host=config.metrics_host,
         port=config.metrics_port,
         extra_pages={"/slow": sources.slowest.encode},

@@ -46,8 +46,8 @@ class Tier(StrEnum):
 
 
 class Isolation(StrEnum):
-    SHARED = "shared"  # one cache namespace for the tenant's users
-    STRICT = "strict"  # one cache namespace for each user
+    SHARED = "shared"  # one cache namespace for the whole tenant
+    STRICT = "strict"  # one cache namespace for each user and each service key
 
 
 class RateLimit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -50,7 +50,8 @@ _COMPLETE_REASONS: Final = ("stop", "length")
 class ChatRequest:
     turns: Sequence[ConversationTurn]  # at least one; the newest is last
     uri: str | None = None  # of the current file; None: there is none
-    # Of the selection; both are the cursor if nothing is selected. None: the editor sent neither.
+    # The bounds of the selection. If nothing is selected, both are the position of the cursor. If
+    # the editor sent no positions, both are None.
     start: Position | None = None
     end: Position | None = None
     has_open_files: bool = True  # whether other open files are sent
@@ -150,7 +151,7 @@ class Chat:
         async with aclosing(self._stream(address, body)) as parts:
             async for part in parts:
                 if isinstance(part, ChatEnd):
-                    return _end(part.finish_reason)
+                    return _build_result(part.finish_reason)
                 on_text(part)
         raise ChatFailed("offline")
 
@@ -181,18 +182,18 @@ class Chat:
         return ChatContext(
             path=file.path,
             repository=file.repository_name,
-            selection=_selected_code(file, request),
-            files=(_excerpt(file, request), *open_files),
+            selection=_find_selected_code(file, request),
+            files=(_build_excerpt(file, request), *open_files),
         )
 
 
-def _end(finish_reason: str) -> ChatResult:
+def _build_result(finish_reason: str) -> ChatResult:
     if finish_reason in _COMPLETE_REASONS:
         return ChatResult(finish_reason)
     return ChatResult("", _REASONS.get(finish_reason, SkipReason.REFUSED))
 
 
-def _selected_code(file: OpenFile, request: ChatRequest) -> SelectedCode | None:
+def _find_selected_code(file: OpenFile, request: ChatRequest) -> SelectedCode | None:
     """Return the selected code; for a command without a selection, the line of the cursor.
 
     None: the question is not about code of the file, or this code is blank.
@@ -214,7 +215,7 @@ def _selected_code(file: OpenFile, request: ChatRequest) -> SelectedCode | None:
     return SelectedCode(file.path, file.language, text, first_line, is_selected=is_selected)
 
 
-def _excerpt(file: OpenFile, request: ChatRequest) -> FrameFile:
+def _build_excerpt(file: OpenFile, request: ChatRequest) -> FrameFile:
     """Return the file's text; of a long file, only the text around the start of the selection."""
     text = file.text
     if len(text) > _MAX_FILE_CHARS:

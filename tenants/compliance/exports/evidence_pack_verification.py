@@ -72,8 +72,10 @@ def _read_manifest(archive: ZipFile, keys: PublicKeys) -> Document:
         verify_document(keys, manifest, purpose=PURPOSE)
     except BadSignature as error:
         raise BrokenExport(f"the manifest: {error}") from None
-    if canonicalize(manifest) != text or manifest.get("format") != FORMAT:
+    if canonicalize(manifest) != text:
         raise BrokenExport("the manifest was changed after it was signed")
+    if manifest.get("format") != FORMAT:
+        raise BrokenExport("the manifest: this verifier does not know its format")
     expected = [entry["name"] for entry in manifest["files"]] + [MANIFEST]
     if sorted(archive.namelist()) != sorted(expected):
         raise BrokenExport("the files in the pack differ from the manifest")

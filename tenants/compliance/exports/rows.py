@@ -24,7 +24,7 @@ class ColumnType(StrEnum):
     DAY = "day"  # UTC
     INTEGER = "integer"
     NUMBER = "number"
-    TRUTH = "truth"
+    BOOLEAN = "boolean"
 
 
 @dataclass(frozen=True, slots=True)

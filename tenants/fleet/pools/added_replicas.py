@@ -116,7 +116,7 @@ def add_replica(
     allowed_hosts = fleet.places.get(addition.pool, ())
     if not allowed_hosts:
         raise Conflict(
-            gettext_noop("The pool configuration does not allow you to add replicas to {pool}."),
+            gettext_noop("The pools file does not allow you to add replicas to {pool}."),
             pool=addition.pool,
         )
     url = parse_engine_url(addition.url, allowed_hosts)

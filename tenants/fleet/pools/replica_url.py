@@ -62,6 +62,6 @@ def _require_allowed_host(parts: SplitResult, field: str, allowed: Sequence[str]
         allowed_hosts = ", ".join(allowed)
         raise InvalidValue(
             field,
-            gettext_noop("The pool configuration allows replicas only in {places}."),
+            gettext_noop("The pools file allows replicas only in {places}."),
             places=allowed_hosts,
         )

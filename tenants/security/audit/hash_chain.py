@@ -28,7 +28,10 @@ GENESIS: Final = bytes(32)
 
 
 class AuditEntryFields(Protocol):
-    """The fields of an audit entry's row. IDs are UUIDs or strings, hashes bytes or memoryviews."""
+    """The fields of an audit entry's row.
+
+    IDs are UUIDs or strings. Hashes are bytes or memoryviews.
+    """
 
     tenant_id: Any
     sequence: int
@@ -37,7 +40,9 @@ class AuditEntryFields(Protocol):
     at: datetime
     actor_kind: str
     actor_id: Any
-    actor_key: str  # Actor.credential_name
+    # Actor.credential_name: the lookup ID of an API key, "scim:..." or "operator:...". "": a user's
+    # session, or the platform.
+    actor_key: str
     action: str
     target: str
     before: Any

@@ -60,7 +60,7 @@ def test_a_relayed_region_has_no_control_plane_and_no_database_access() -> None:
     assert "CARET_ROOT_SECRET_FILE" not in relay_variables
 
 
-def test_the_prober_has_only_its_own_secret_and_may_reach_its_peers() -> None:
+def test_the_prober_has_only_its_own_secret_and_may_reach_the_ingress() -> None:
     rendered = render(changes=PROBED)
     (template,) = [pod for name, pod in rendered.pods() if name == "caret-prober"]
 

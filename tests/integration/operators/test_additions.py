@@ -104,7 +104,7 @@ def test_an_invalid_form_gets_an_error_and_keeps_its_input(gateway: Gateway) -> 
     text = response.content.decode()
 
     assert response.status_code == 400
-    assert "The pool configuration allows replicas only in 10.12.0.0/16, localhost." in text
+    assert "The pools file allows replicas only in 10.12.0.0/16, localhost." in text
     assert 'value="http://10.13.0.1:8000"' in text
     assert 'value="tcp://10.12.0.1:5"' in text
     assert "<option selected>ngram</option>" in text

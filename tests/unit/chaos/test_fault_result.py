@@ -14,13 +14,13 @@ from tests.chaos.fault_result import FaultResult, QuietTenant, Recovery, is_bad
 SERVED = Note(at_s=0.0, tenant="acme", ending="stop", total_ms=40.0)
 FAILED = Note(at_s=0.0, tenant="acme", ending="lost", total_ms=40.0, breaks=1)
 RETRIED = Note(at_s=0.0, tenant="acme", ending="stop", total_ms=40.0, attempts=2, breaks=1)
-LATE = QuietTenant(calm_ms=10.0, fault_ms=16.0, num=100)
+LATE = QuietTenant(calm_ms=10.0, fault_ms=16.0, num_requests=100)
 
 
 def _result(**fields: Any) -> FaultResult:
     values: dict[str, Any] = {
         "notes": [SERVED, RETRIED],
-        "quiet": QuietTenant(calm_ms=10.0, fault_ms=14.0, num=100),
+        "quiet": QuietTenant(calm_ms=10.0, fault_ms=14.0, num_requests=100),
         "ledger": {},
         "is_balanced": True,
         "recovery": Recovery(0.0, 0.0),

@@ -48,13 +48,15 @@ def test_growth_is_measured_over_the_whole_time() -> None:
     assert growth.more_memory_mb == pytest.approx(9.9, abs=0.1)
 
 
-def test_only_the_course_of_the_memory_includes_growth_before_settling() -> None:
+def test_growth_while_caches_fill_is_only_in_course_mb() -> None:
     filling = [replace(sample, at_s=sample.at_s - 100.0) for sample in _samples(mb_each=0.5)]
     flat = [
         replace(sample, resources=replace(sample.resources, memory_mb=150.0))
         for sample in _samples()
     ]
 
+    # The last `filling` sample is at 999 s. The trend uses only later samples, and `course_mb` uses
+    # all samples.
     growth = trend([*filling, *flat], settled_s=999.0)
 
     assert growth.more_memory_mb == 0.0

@@ -1,4 +1,4 @@
-"""The addresses of gateways' metrics in the settings of console and workers."""
+"""The URLs of gateways' metrics in the settings of console and workers."""
 
 import pytest
 
@@ -19,7 +19,7 @@ from caret.settings.service_urls import gateway_metrics_from_environment
         ({"CARET_GATEWAY_METRICS_URLS": ""}, []),
     ],
 )
-def test_the_default_is_the_gateway_of_this_machine_if_it_serves_metrics(
+def test_the_urls_are_those_of_the_setting_or_else_of_the_gateway_of_this_machine(
     environment: dict[str, str], urls: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("CARET_METRICS_PORT", "CARET_GATEWAY_METRICS_URLS"):
@@ -30,7 +30,7 @@ def test_the_default_is_the_gateway_of_this_machine_if_it_serves_metrics(
     assert gateway_metrics_from_environment() == urls
 
 
-def test_an_invalid_port_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_error_about_an_invalid_port_names_the_setting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CARET_METRICS_PORT", "none")
 
     with pytest.raises(BadSetting, match="CARET_METRICS_PORT"):

@@ -40,10 +40,10 @@ def gateway() -> FakeGateway:
 async def test_an_editor_plugin_gets_an_empty_completion(
     gateway: FakeGateway, path: str, body: dict[str, Any]
 ) -> None:
-    server = await send_request(gateway, path, body)
+    exchange = await send_request(gateway, path, body)
 
-    text = server.body.decode()
-    assert server.status == 200
+    text = exchange.body.decode()
+    assert exchange.status == 200
     assert any(empty in text for empty in ('"text":""', '"content":""', '"response":""'))
     assert [record.finish_reason for record in gateway.journal.completions] == [
         FinishReason.BUDGET_EXCEEDED
@@ -53,10 +53,10 @@ async def test_an_editor_plugin_gets_an_empty_completion(
 async def test_a_chat_client_gets_an_error(gateway: FakeGateway) -> None:
     chat = {"messages": [{"role": "user", "content": "a"}]}
 
-    server = await send_request(gateway, "/v1/chat/completions", chat)
+    exchange = await send_request(gateway, "/v1/chat/completions", chat)
 
-    assert server.status == 402
-    error = json.loads(server.body)["error"]
+    assert exchange.status == 402
+    error = json.loads(exchange.body)["error"]
     assert error["code"] == "budget_exceeded"
     assert "resume next month" in error["message"]
 

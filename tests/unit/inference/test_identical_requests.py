@@ -11,7 +11,7 @@ import pytest
 from caret.contracts.usage import OutcomeEvent
 from caret.foundation.ids import RequestId
 from inference.consumers.base import Headers
-from inference.consumers.http.identical_requests import MAX_WAITING, SHARED
+from inference.consumers.http.identical_requests import MAX_WAITING, SHARED_COMPLETIONS
 from tests.fakes.asgi import FakeServer, http_scope
 from tests.fakes.engine import FakeEngine, chunks_of
 from tests.fakes.gateway import KEY, NEIGHBOURS_KEY, FakeGateway
@@ -58,7 +58,7 @@ def text_of(server: FakeServer) -> str:
 
 
 async def test_three_identical_requests_are_generated_and_recorded_once() -> None:
-    gateway, num_shared = make_gateway(), SHARED._value.get()
+    gateway, num_shared = make_gateway(), SHARED_COMPLETIONS._value.get()
     servers = [make_server(BODY) for _ in range(3)]
 
     await serve(gateway, servers)
@@ -70,7 +70,7 @@ async def test_three_identical_requests_are_generated_and_recorded_once() -> Non
     assert {json.loads(server.body)["id"] for server in servers} == {
         f"cmpl-{completion.request_id}"
     }
-    assert SHARED._value.get() == num_shared + 2
+    assert SHARED_COMPLETIONS._value.get() == num_shared + 2
 
 
 async def test_a_streamed_request_gets_the_same_events() -> None:

@@ -22,7 +22,7 @@ from tests.fakes.journal import FakeJournal
 from tests.fakes.stream_client import Editor, open_editor
 from tests.fakes.tenants import ACME, ADA, ALICE, GLOBEX, make_principal
 
-# Counts for the span of 30 s.
+# This report counts for the span of 30 s: the longest span that has passed since acceptance.
 PERSISTED = {"event": "persisted", "after_ms": 31_000, "edited_ratio": 0.1}
 
 
@@ -41,7 +41,7 @@ async def test_an_outcome_of_another_connection_is_recorded_by_request_id() -> N
 
     (late,) = editor.journal.late_outcomes
     assert (late.request_id, late.tenant_id, late.user_id) == (requested_id, ACME, ADA)
-    assert (late.event, late.span_s, late.chars, late.lines) == (*("persisted", 30, 9_000, None),)
+    assert (late.event, late.span_s, late.chars, late.lines) == ("persisted", 30, 9_000, None)
     assert (editor.journal.outcomes, editor.frames) == ([], [])
 
 
@@ -53,6 +53,7 @@ async def test_a_completion_of_the_same_connection_may_be_named_by_both_ids() ->
         await report(editor, id="1", request_id=own, chars=9_000)
 
     (outcome,) = editor.journal.outcomes
+    # The gateway knows this completion, so it limits the reported characters to those generated.
     assert (outcome.request_id, outcome.chars) == (own, 2)
     assert editor.journal.late_outcomes == []
 

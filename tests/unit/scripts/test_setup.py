@@ -130,7 +130,8 @@ def test_an_environment_without_its_python_is_not_installed(setup: Any) -> None:
 
 def test_a_partially_unpacked_package_is_removed(setup: Any) -> None:
     site = setup.VENV / "lib" / "python3.11" / "site-packages"
-    # Pip writes the list of files last, and only its own list contains the file INSTALLER.
+    # Pip writes a package's RECORD last. Until then, the wheel's RECORD may be there, which does
+    # not list the file INSTALLER.
     for name, record in {"whole": "a.py,,\nINSTALLER,sha256=x,4\n", "half": "a.py,,\n"}.items():
         (site / f"{name}-1.dist-info").mkdir(parents=True)
         (site / f"{name}-1.dist-info" / "RECORD").write_text(record)

@@ -134,7 +134,7 @@ _RECEIPT: Final = (
     ExportColumn("user_id", ColumnType.ID),
     ExportColumn("user_email", ColumnType.TEXT),
     ExportColumn("kind", ColumnType.TEXT),
-    ExportColumn("is_granted", ColumnType.TRUTH),
+    ExportColumn("is_granted", ColumnType.BOOLEAN),
     ExportColumn("wording", ColumnType.TEXT),
     ExportColumn("wording_sha256", ColumnType.TEXT),
     ExportColumn("actor_email", ColumnType.TEXT),

@@ -1,7 +1,7 @@
-"""Values in text formats.
+"""Values in CSV, NDJSON and XLSX files.
 
 time       2026-11-20T12:30:00.000000Z, always with microseconds, so that texts sort by time
-truth      true, false; XLSX: a Boolean cell
+Boolean    CSV and NDJSON: true, false; XLSX: a Boolean cell
 empty      CSV and XLSX: an empty cell; NDJSON: null
 """
 

@@ -48,7 +48,7 @@ def _build_schema(export: Export) -> Any:
         ColumnType.DAY: pyarrow.date32(),
         ColumnType.INTEGER: pyarrow.int64(),
         ColumnType.NUMBER: pyarrow.float64(),
-        ColumnType.TRUTH: pyarrow.bool_(),
+        ColumnType.BOOLEAN: pyarrow.bool_(),
     }
     metadata = {"export": export.name, "version": str(export.version)}
     fields = [pyarrow.field(column.name, types[column.kind]) for column in export.columns]

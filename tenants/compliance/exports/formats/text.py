@@ -20,7 +20,7 @@ from tenants.compliance.exports.formats.parquet import write_parquet
 from tenants.compliance.exports.formats.xlsx import write_xlsx
 from tenants.compliance.exports.rows import ExportColumn, Row, Value
 
-_TRUTHS: Final = {True: "true", False: "false"}  # in CSV
+_BOOLEANS: Final = {True: "true", False: "false"}  # in CSV
 
 
 def write_csv(export: Export, batches: Iterable[Sequence[Row]], out: IO[bytes]) -> WriteDigest:
@@ -65,7 +65,7 @@ def _convert_row(columns: Sequence[ExportColumn], row: Row) -> list[Value]:
 
 
 def _convert_cell(column: ExportColumn, value: Value) -> Value:
-    return _TRUTHS[value] if isinstance(value, bool) else escape_csv_formulas(column.kind, value)
+    return _BOOLEANS[value] if isinstance(value, bool) else escape_csv_formulas(column.kind, value)
 
 
 def _to_json_object(columns: Sequence[ExportColumn], row: Row) -> dict[str, Value]:

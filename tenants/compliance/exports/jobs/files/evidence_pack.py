@@ -78,28 +78,30 @@ class _Archive:
 
 
 def write_pack(
-    claim: JobClaim, row: ExportJob, members: Sequence[ExportProgress], *, slug: str, out: IO[bytes]
+    claim: JobClaim, row: ExportJob, exports: Sequence[ExportProgress], *, slug: str, out: IO[bytes]
 ) -> None:
-    """Write the pack to `out`. `members` are its exports. Memory use is constant.
+    """Write the pack to `out`. `exports` is the progress of each of its exports.
 
-    Raises ClaimLost, and errors of encryption and of the storage.
+    Rows are never all in memory, but the manifest's entries are, one for each file. Raises
+    ClaimLost, and errors of encryption and of the storage.
     """
     with ZipFile(out, "w", ZIP_DEFLATED) as file:
         archive = _Archive(file)
-        for pack_index, member in enumerate(members):
-            _write_member(archive, claim, row, pack_index, member)
+        for pack_index, progress in enumerate(exports):
+            _write_export_csv(archive, claim, row, pack_index, progress)
         _write_trail(archive, claim, row)
-        _write_certificates(archive, claim, members)
+        _write_certificates(archive, claim, exports)
         keys = write_public_keys(load_signing_keys().public_keys())
         archive.write_file(KEYS_FILE, keys.encode())
-        archive.write_file(README, _build_readme(claim, row, members, slug).encode())
+        archive.write_file(README, _build_readme(claim, row, exports, slug).encode())
         archive.write_file(MANIFEST, _build_manifest(archive, claim, row, slug))
 
 
-def _write_member(
-    archive: _Archive, claim: JobClaim, row: ExportJob, pack_index: int, member: ExportProgress
+def _write_export_csv(
+    archive: _Archive, claim: JobClaim, row: ExportJob, pack_index: int, progress: ExportProgress
 ) -> None:
-    export = EXPORTS[member.definition]
+    """Write an export's CSV file and its proof."""
+    export = EXPORTS[progress.definition]
     name = f"{export.name}.csv"
     with archive.zip_file.open(name, "w", force_zip64=True) as file:
         digest = write_csv(export, read_stored_rows(claim, pack_index, export), file)
@@ -107,7 +109,7 @@ def _write_member(
     proof = sign_proof(
         tenant_id=claim.tenant_id,
         file=describe_file(row, export, media="csv", name=name),
-        beginning=member.proof_start,
+        beginning=progress.proof_start,
         digest=digest,
         now=claim.clock(),
     )
@@ -129,11 +131,11 @@ def _write_trail(archive: _Archive, claim: JobClaim, row: ExportJob) -> None:
 
 
 def _write_certificates(
-    archive: _Archive, claim: JobClaim, members: Sequence[ExportProgress]
+    archive: _Archive, claim: JobClaim, exports: Sequence[ExportProgress]
 ) -> None:
     """Write the deletion certificates of the period, from the rows of their export."""
     names = [column.name for column in CERTIFICATE_ROWS.columns]
-    pack_index = [member.definition for member in members].index(CERTIFICATE_ROWS.name)
+    pack_index = [progress.definition for progress in exports].index(CERTIFICATE_ROWS.name)
     for rows in read_stored_rows(claim, pack_index, CERTIFICATE_ROWS):
         for values in rows:
             values_by_name = dict(zip(names, values, strict=True))
@@ -144,9 +146,8 @@ def _write_certificates(
 
 
 def _build_readme(
-    claim: JobClaim, row: ExportJob, members: Sequence[ExportProgress], slug: str
+    claim: JobClaim, row: ExportJob, exports: Sequence[ExportProgress], slug: str
 ) -> str:
-    exports = [EXPORTS[member.definition] for member in members]
     return _README.format(
         slug=slug,
         tenant_id=claim.tenant_id,
@@ -154,7 +155,7 @@ def _build_readme(
         until=format_timestamp(row.until),
         suffix=PROOF_SUFFIX,
         trail=TRAIL,
-        contents="\n".join(_describe_export(export) for export in exports),
+        contents="\n".join(_describe_export(EXPORTS[progress.definition]) for progress in exports),
     )
 
 

@@ -28,7 +28,7 @@ _TYPES: Final[dict[ColumnType, Any]] = {
     ColumnType.DAY: date | None,
     ColumnType.INTEGER: int | None,
     ColumnType.NUMBER: float | None,
-    ColumnType.TRUTH: bool | None,
+    ColumnType.BOOLEAN: bool | None,
 }
 
 
