@@ -56,6 +56,7 @@ def test_pointing_at_a_day_shows_its_exact_values(
     expect(chart.get_by_role("status")).to_contain_text(times(chart)[-1])
 
 
+@pytest.mark.deep
 def test_hours_are_in_the_browsers_time_zone(tabs: Tabs, alice: Session) -> None:
     tab = tabs.open(alice)
     tab.goto("/usage")  # a script tells the console the browser's time zone
@@ -68,6 +69,7 @@ def test_hours_are_in_the_browsers_time_zone(tabs: Tabs, alice: Session) -> None
     expect(chart.get_by_role("status")).to_contain_text(f"{int(oslo):02}:")
 
 
+@pytest.mark.deep
 def test_a_series_can_be_hidden_and_shown_again(tabs: Tabs, alice: Session) -> None:
     tab = tabs.open(alice)
     tab.goto(MONTH)
@@ -89,6 +91,7 @@ def test_a_series_can_be_hidden_and_shown_again(tabs: Tabs, alice: Session) -> N
     assert picture(chart) == before
 
 
+@pytest.mark.deep
 def test_dragging_over_days_selects_that_period(tabs: Tabs, alice: Session) -> None:
     tab = tabs.open(alice)
     tab.goto(MONTH)
@@ -104,6 +107,7 @@ def test_dragging_over_days_selects_that_period(tabs: Tabs, alice: Session) -> N
     assert days(tab.locator("figure.chart").first) == days_between(first, last)
 
 
+@pytest.mark.deep
 def test_a_click_selects_no_period(tabs: Tabs, alice: Session) -> None:
     tab = tabs.open(alice)
     tab.goto(MONTH)
@@ -134,6 +138,7 @@ def test_the_keyboard_can_select_days(tabs: Tabs, alice: Session) -> None:
     expect(tab).to_have_url(f"/usage?range=custom&group_by=day&start={first}&end={last}")
 
 
+@pytest.mark.deep
 def test_escape_clears_a_keyboard_selection(tabs: Tabs, alice: Session) -> None:
     tab = tabs.open(alice)
     tab.goto(MONTH)
@@ -149,6 +154,7 @@ def test_escape_clears_a_keyboard_selection(tabs: Tabs, alice: Session) -> None:
     assert tab.url.endswith(MONTH)
 
 
+@pytest.mark.deep
 def test_hours_cannot_be_selected(tabs: Tabs, alice: Session) -> None:
     tab = tabs.open(alice)
     tab.goto("/usage?range=24h")
@@ -184,6 +190,7 @@ def test_the_server_rendered_chart_is_printed(tabs: Tabs, alice: Session) -> Non
     expect(tab.locator(".chart-live").first).to_be_hidden()
 
 
+@pytest.mark.deep
 def test_a_charts_colours_follow_the_systems_scheme(tabs: Tabs, alice: Session) -> None:
     tab = tabs.open(alice)
     tab.goto(MONTH)

@@ -83,6 +83,7 @@ def test_down_stops_everything_and_keeps_the_data(
     assert installation.entry["tenants"] == before
 
 
+@pytest.mark.deep  # long
 @pytest.mark.usefixtures("up_process")
 def test_up_cleans_up_after_a_killed_supervisor_and_stops_on_ctrl_c(
     installation_without_engine: Installation,

@@ -162,6 +162,7 @@ def test_a_changed_entry_is_named_by_verification(company: Company, services: Se
         verify(export(company.platform))
 
 
+@pytest.mark.deep  # long
 def test_memory_does_not_grow_with_the_export(company: Company) -> None:
     def peak(target: int) -> int:
         _add_entries_up_to(company, target)

@@ -23,7 +23,7 @@ from tests.integration.console.conftest import SignIn
 PAGE, START, END = "/playground", "/playground/start", "/playground/end"
 ALLOWED_ROLES = [Role.OWNER, Role.ADMINISTRATOR, Role.DEVELOPER]
 REFUSED_ROLES = [Role.BILLING, Role.AUDITOR]
-MAX_PLAYGROUND_QUERIES = 12  # all statements, also those that open transactions
+MAX_PLAYGROUND_QUERIES = 14  # all statements, also those that open transactions
 
 
 @pytest.fixture
