@@ -54,7 +54,7 @@ def test_variants_are_compared_with_confidence_intervals(company: Company, sign_
     assert '<span class="name">50.0%</span> <span class="soft interval">23.7% to 76.3%' in page
     # Ten suggestions are too few (MIN_SHOWN) to call a variant better or worse.
     assert "not enough data" in page
-    assert "badge-good" not in page
+    assert "state-good" not in page
 
 
 def test_a_variant_with_few_users_is_hidden(company: Company, sign_in: SignIn) -> None:
