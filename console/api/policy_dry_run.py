@@ -123,7 +123,9 @@ def preview_override(
 ) -> DryRunResponse:
     subject = OverrideSubject(kind, subject_id)
     return _to_response(
-        preview_override_change(actor=actor_of(request), subject=subject, document=body.override)
+        preview_override_change(
+            actor=actor_of(request), subject=subject, document=body.override, now=timezone.now()
+        )
     )
 
 

@@ -1,8 +1,11 @@
 """Previews policy changes, and explains the effective policies of members."""
 
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import reduce
+from operator import or_
 
 from django.db.models import Q
 
@@ -77,8 +80,10 @@ def preview_policy(
     )
 
 
-def preview_override_change(*, actor: Actor, subject: OverrideSubject, document: object) -> DryRun:
-    """Preview the effect of an override for a team or a user. API keys are not counted.
+def preview_override_change(
+    *, actor: Actor, subject: OverrideSubject, document: object, now: datetime
+) -> DryRun:
+    """Preview the effect of an override for a team or a user. It revokes no idle keys.
 
     Raises Forbidden, InvalidValue, NotFound.
     """
@@ -90,13 +95,19 @@ def preview_override_change(*, actor: Actor, subject: OverrideSubject, document:
         members = list_members(tenant_id=actor.tenant_id)
     if subject not in overrides.names:
         raise missing_subject(subject)
-    member_policies = (
-        _apply_override(member, policy, overrides, (subject, override)) for member in members
-    )
+    policies = {
+        member.user_id: _apply_override(member, policy, overrides, (subject, override))
+        for member in members
+    }
+    subject_policies = {
+        user_id: policies[user_id].after
+        for user_id in policies
+        if _applies_to(subject, user_id, overrides)
+    }
     return DryRun(
-        diff_policies(member_policies),
+        diff_policies(policies.values()),
         _can_see_members(actor),
-        keys_beyond_lifetime=0,
+        keys_beyond_lifetime=_count_members_keys_beyond_lifetime(actor, subject_policies, now),
         keys_to_be_revoked=0,
     )
 
@@ -193,9 +204,31 @@ def _applies_to(subject: OverrideSubject, user_id: UserId, overrides: PolicyOver
 def _count_keys_beyond_lifetime(actor: Actor, policy: TenantPolicy, now: datetime) -> int:
     if policy.max_key_lifetime_days is None:
         return 0
-    latest = now + timedelta(days=policy.max_key_lifetime_days)
     keys = ApiKey.objects.filter(tenant_id=actor.tenant_id, revoked_at=None)
-    return keys.filter(Q(expires_at=None) | Q(expires_at__gt=latest)).count()
+    return keys.filter(_is_beyond_lifetime(policy.max_key_lifetime_days, now)).count()
+
+
+def _count_members_keys_beyond_lifetime(
+    actor: Actor, policies: Mapping[UserId, TenantPolicy], now: datetime
+) -> int:
+    """Count the members' own API keys beyond the lifetime that their effective policy allows."""
+    owners = defaultdict[int, list[UserId]](list)
+    for user_id, policy in policies.items():
+        if policy.max_key_lifetime_days is not None:
+            owners[policy.max_key_lifetime_days].append(user_id)
+    conditions = [
+        Q(owner_id__in=user_ids) & _is_beyond_lifetime(max_days, now)
+        for max_days, user_ids in owners.items()
+    ]
+    if not conditions:
+        return 0
+    with tenant_scope(actor.tenant_id):
+        keys = ApiKey.objects.filter(tenant_id=actor.tenant_id, revoked_at=None)
+        return keys.filter(reduce(or_, conditions)).count()
+
+
+def _is_beyond_lifetime(max_days: int, now: datetime) -> Q:
+    return Q(expires_at=None) | Q(expires_at__gt=now + timedelta(days=max_days))
 
 
 def _count_idle_keys(actor: Actor, policy: TenantPolicy, now: datetime) -> int:

@@ -99,9 +99,10 @@ def _parse_addresses(text: str) -> list[str]:
     """
     addresses: dict[str, None] = {}
     for part in re.split(r"[,;\n]", text):
-        match = re.search(r"<([^<>]*)>", part)
-        for email in [match[1]] if match else part.split():
-            addresses[email.strip().lower()] = None
+        # Beside angle brackets, words without "@" are names.
+        words = re.findall(r"<[^<>]*>|[^\s<>]*@[^\s<>]*", part) if "<" in part else part.split()
+        for email in words:
+            addresses[email.strip("<> ").lower()] = None
     return [email for email in addresses if email]
 
 

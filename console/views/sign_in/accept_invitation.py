@@ -4,6 +4,7 @@ The link in the e-mail contains the token. `open_link` moves it into the session
 the page, so that the URL of the page does not contain it.
 """
 
+from http import HTTPStatus
 from typing import Final
 from uuid import uuid4
 
@@ -37,6 +38,7 @@ from tenants.identity.sso.queries import find_provider_for_email
 from tenants.security.authorization.directory import find_user
 
 _SESSION_TOKEN: Final = "invitation"  # noqa: S105  # a key of the session, not a token
+_RETRY_AFTER_S: Final = 5
 _MAX_NAME_CHARS: Final = 120  # of a user's name, as in the form
 
 
@@ -155,4 +157,7 @@ def _to_bearer(request: HttpRequest, user_id: UserId) -> InvitationBearer:
 
 
 def _render_page(request: HttpRequest, context: dict[str, str], status: int = 200) -> HttpResponse:
-    return render(request, "console/sign_in/accept_invitation.html", context, status=status)
+    response = render(request, "console/sign_in/accept_invitation.html", context, status=status)
+    if status == HTTPStatus.SERVICE_UNAVAILABLE:
+        response["Retry-After"] = str(_RETRY_AFTER_S)
+    return response

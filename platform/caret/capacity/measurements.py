@@ -37,7 +37,10 @@ def read_file(path: Path) -> MeasuredInputs:
         inputs |= (
             _read_inputs(entry, path) if "figure" not in entry else _read_named_inputs(entry, path)
         )
-    return inputs | _estimate_cold_prefill(objects)
+    try:
+        return inputs | _estimate_cold_prefill(objects)
+    except (KeyError, TypeError, ValueError) as error:
+        raise InvalidInput(f"{path}: a figure {_COLD}... has an invalid number.") from error
 
 
 def compute_inputs(before: Totals, after: Totals, *, seconds: float) -> MeasuredInputs:

@@ -235,6 +235,18 @@ def test_an_overrides_preview_affects_only_its_subject(
     assert send(administrator, "POST", team, {"override": NO_CHAT}).json()["num_affected"] == 0
 
 
+def test_an_overrides_preview_counts_its_members_keys_beyond_the_new_lifetime(
+    company: Company, administrator: Client
+) -> None:
+    for person in company.people.values():
+        make_key(company, person)
+    path, override = f"{override_path(company)}/preview", {"max_key_lifetime_days": 30}
+
+    preview = send(administrator, "POST", path, {"override": override}).json()
+
+    assert preview["keys_beyond_lifetime"] == 1
+
+
 def test_an_explanation_names_the_deciding_rules_and_overrides(
     company: Company, administrator: Client, developer: Client
 ) -> None:

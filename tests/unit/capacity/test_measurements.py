@@ -122,3 +122,14 @@ def test_a_page_without_metrics_is_rejected() -> None:
 def test_an_unreachable_or_invalid_address_is_rejected(url: str) -> None:
     with pytest.raises(InvalidInput, match=url):
         read_metrics([url], during_s=0.001)
+
+
+@pytest.mark.parametrize("fields", [{}, {"value": None}, {"value": "fast"}])
+def test_a_figure_of_a_cold_prompt_without_a_number_is_reported(
+    tmp_path: Path, fields: dict[str, object]
+) -> None:
+    file = tmp_path / "lines.json"
+    file.write_text(json.dumps({"figure": "direct.cold.512", "prompt_tokens": 512, **fields}))
+
+    with pytest.raises(InvalidInput, match="invalid number"):
+        read_file(file)

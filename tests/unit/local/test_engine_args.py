@@ -130,6 +130,7 @@ def test_the_connector_to_a_kv_tier_is_read(
         ('--speculative_config={"method":"ngram"}',),
         ("--speculative-config.method", "ngram", "--spec-model=draft"),
         ("-sc", '{"method":"ngram"}'),
+        ("--spec-method", "ngram", "--spec-tokens", "3"),
     ],
 )
 def test_speculation_can_be_dropped_from_the_arguments(speculation: tuple[str, ...]) -> None:

@@ -199,7 +199,10 @@ def _render_review(
     If `current` is newer than the version that the user has edited, the page says so.
     """
     dry_run = preview_override_change(
-        actor=member.actor, subject=current.subject, document=serialize_override(override)
+        actor=member.actor,
+        subject=current.subject,
+        document=serialize_override(override),
+        now=timezone.now(),
     )
     is_outdated = _expected_version(request, current) != current.version
     has_errors = form is not None and bool(form.errors)

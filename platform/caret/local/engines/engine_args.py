@@ -18,6 +18,8 @@ _CONNECTOR: Final = "--kv-transfer-config"
 _OFFLOADING: Final = "--kv-offloading-size"
 _METHOD: Final = "--spec-method"
 _MODEL: Final = "--spec-model"
+_TOKENS: Final = "--spec-tokens"
+_SPECULATION_OPTIONS: Final = (_SPECULATION, _METHOD, _MODEL, _TOKENS)
 _FILE: Final = "--config"
 _SEQUENCES: Final = "--max-num-seqs"
 # The length of each option's shortest abbreviation. Shorter ones are ambiguous in vLLM, or mean
@@ -28,6 +30,7 @@ _MIN_CHARS: Final = {
     _OFFLOADING: len("--kv-offloading-s"),
     _METHOD: len("--spec-me"),
     _MODEL: len("--spec-mo"),
+    _TOKENS: len("--spec-t"),
     _FILE: len("--config"),
     _SEQUENCES: len("--max-num-se"),
 }
@@ -92,7 +95,7 @@ def drop_speculation(arguments: Sequence[str]) -> tuple[str, ...]:
     is_value = False  # whether the next argument is the value of a dropped option
     for argument in arguments:
         option, equals_sign, _ = argument.partition("=")
-        is_dropped = is_value or _parse_option(option)[0] in (_SPECULATION, _METHOD, _MODEL)
+        is_dropped = is_value or _parse_option(option)[0] in _SPECULATION_OPTIONS
         if not is_dropped:
             other_arguments.append(argument)
         is_value = is_dropped and not is_value and not equals_sign

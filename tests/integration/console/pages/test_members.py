@@ -324,7 +324,7 @@ def test_the_page_states_that_there_are_no_invitations(sign_in: SignIn) -> None:
 
 def test_many_addresses_are_invited_at_once_to_a_team(company: Company, client: Client) -> None:
     team = create_team(actor=company.platform, name="Core", now=timezone.now())
-    emails = "eve@guest.example, Ida <IDA@guest.example>;\njo@guest.example eve@guest.example"
+    emails = "eve@guest.example, Ida <IDA@guest.example> jo@guest.example;\neve@guest.example"
 
     page = invite(client, emails=emails, role="auditor", team=str(team.id))
 
