@@ -41,7 +41,7 @@ def overview(request: HttpRequest, operator: OperatorView) -> HttpResponse:
     installation = read_installation_status(now=timezone.now())
     context = {
         "title": gettext("Overview"),
-        "on_call": compute_key_figures(installation),
+        "key_figures": compute_key_figures(installation),
         "drains": read_drains_if_reachable(),
         **build_installation_context(installation),
     }
@@ -77,10 +77,14 @@ class OperatorSearchHit:
 @require_GET
 @operator_required
 def search(request: HttpRequest, operator: OperatorView) -> HttpResponse:
-    """Find pages by the beginnings of their words, and tenants by the beginning of their slug."""
+    """Find pages and tenants.
+
+    Pages are found by the beginnings of the words in their titles, tenants by the beginning of
+    their slug.
+    """
     text = request.GET.get("q", "").strip()[:_MAX_CHARS]
     words = text.casefold().split()
-    hits = [
+    links = [
         OperatorSearchHit(item.icon, item.label, "", item.url)
         for item in navigation_items(request)
         if all(
@@ -90,7 +94,7 @@ def search(request: HttpRequest, operator: OperatorView) -> HttpResponse:
     context = {
         "title": gettext("Search"),
         "search_text": text,
-        "links": hits,
+        "links": links,
         "hits": _find_tenants(text) if len(text) >= _MIN_CHARS else [],
     }
     template = "_search_results.html" if is_htmx_fragment(request) else "search.html"

@@ -1,7 +1,7 @@
 """Download of an export's file by a signed URL, which needs neither a session nor an API key.
 
 The file is stored in pieces. They are read one at a time, each with a short database access. A slow
-client holds one piece in memory and one request slot, for at most MAX_S.
+client occupies the memory for one piece and one of its tenant's download slots, for at most MAX_S.
 """
 
 import threading

@@ -92,7 +92,8 @@ def _find_arrival(company: DemoCompany, person: DemoUser) -> datetime:
 
 def _make_key_creation(demo_keys: DemoKeys, person: DemoUser) -> Callable[[datetime], None]:
     company = demo_keys.company
-    # About one key in four is a test key. The length of the e-mail address is a repeatable choice.
+    # About one key in four is a test key. The length of the e-mail address decides, so that each
+    # run makes the same choice.
     is_test_key = len(person.character.email) % 4 == 0
     kind = KeyKind.TEST if is_test_key else KeyKind.DEVELOPER
 

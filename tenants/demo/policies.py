@@ -1,6 +1,6 @@
-"""A company's decisions in the period.
+"""A demonstration company's decisions during the period of its generated data.
 
-They are about policies, overrides, retention rules, legal holds and the minimum group size.
+These are policies, overrides, retention rules, legal holds and the minimum group size.
 """
 
 from collections.abc import Callable

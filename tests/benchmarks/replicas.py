@@ -17,7 +17,7 @@ from tests.stack.ports import free_port
 class OwnReplica:
     url: str
     name: str  # host:port
-    entry: ReplicaEntry  # of the catalogue
+    entry: ReplicaEntry  # of the replica, in the pools file
     part: Service
 
     def restart(self) -> None:
@@ -74,8 +74,8 @@ def _launch_replica(stack: ExitStack, arguments: tuple[str, ...]) -> OwnReplica:
 def _make_kv_event_arguments(events: str, replay: str) -> tuple[str, str]:
     """Return the arguments that make vLLM publish KV events.
 
-    vLLM binds an address if it contains a star, and connects to any other address: see vLLM's
-    `_is_bind_endpoint`.
+    vLLM binds `endpoint` if it contains a star, but connects to it if it is the address of a host
+    (see vLLM's `_is_bind_endpoint`). vLLM always binds `replay_endpoint`.
     """
     bound = events.replace("127.0.0.1", "*")
     config = {

@@ -18,7 +18,7 @@ from typing import Any, Final
 from redis import Redis
 from redis.exceptions import RedisError
 
-from caret.contracts.snapshot import HOME_HEARD
+from caret.contracts.snapshot import HOME_LAST_SEEN
 from caret.local.caret_services import manage
 from caret.local.paths import REPOSITORY
 from caret.local.processes.child_process import ChildSpec, dying_with_parent
@@ -133,5 +133,5 @@ def _relay(world: World) -> CommandService:
 
 def _has_heard_home(redis_address: str) -> bool:
     with suppress(RedisError), Redis.from_url(redis_address) as region_redis:
-        return bool(region_redis.exists(HOME_HEARD))
+        return bool(region_redis.exists(HOME_LAST_SEEN))
     return False

@@ -216,7 +216,7 @@ def _estimate_tokens(writer: PromptWriter, text: str) -> int:
 def _to_parts(
     order: FimOrder, context: list[SegmentTokens], suffix: list[int], window: PromptWindow
 ) -> PromptParts:
-    end = window.typed_from if order is FimOrder.EFIM else len(window.token_ids)
+    end = window.unstable_from if order is FimOrder.EFIM else len(window.token_ids)
     return PromptParts(
         context=context,
         suffix=suffix,

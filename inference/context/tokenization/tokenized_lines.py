@@ -16,9 +16,9 @@ class PromptWindow:
     """The end of the text before the cursor."""
 
     token_ids: list[int]
-    # Index of the token from which on the text is not stable yet: usually the start of the last
-    # anchor line (see FimOrder.EFIM).
-    typed_from: int = 0
+    # Index of the first token that may still change while the user types: usually the start of the
+    # last anchor line. The order FimOrder.EFIM puts this part after the suffix.
+    unstable_from: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class TokenizedLines:
         start, num_stable = self.starts[first], self.num_lines - (current_line is None)
         return PromptWindow(
             [*self.token_ids[start:], *(current_line or ())],
-            typed_from=self.starts[self._find_typed_start(first, num_stable)] - start,
+            unstable_from=self.starts[self._find_unstable_start(first, num_stable)] - start,
         )
 
     def _find_first_anchor(self, first: int, num_current: int) -> int:
@@ -90,7 +90,7 @@ class TokenizedLines:
         next_anchor = self.anchors[index : index + 1]
         return next_anchor[0] if next_anchor and next_anchor[0] < end else first
 
-    def _find_typed_start(self, first: int, last: int) -> int:
+    def _find_unstable_start(self, first: int, last: int) -> int:
         """Return the last anchor before the line `last`.
 
         If it is more than ANCHOR_EVERY lines above, or above `first`, return the first line within

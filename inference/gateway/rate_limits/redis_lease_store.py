@@ -17,15 +17,17 @@ REMEMBER_S: Final = 3_600.0
 _MAX_CONNECTIONS: Final = 32
 
 # KEYS: the buckets, each a hash with these fields. `used`: the units of a budget that are spent or
-# leased. `full_at`: the microsecond at which a rate is full again. `raised`: the part of `used`
-# that the ledger has added (see caret.contracts.pricing). One field for the lease of each gateway.
+# leased. `full_at`: the time in microseconds at which all units of a rate are available again.
+# `raised`: the part of `used` that the ledger has added (see caret.contracts.pricing). One field
+# for the lease of each gateway.
 # ARGV: the gateway, microseconds of a lease, microseconds for which its last request is remembered.
-# Then for each bucket: capacity, interval in microseconds (0: a budget), seconds to keep a budget,
-# and the request: number, since, spent_since, min_units, needed_units, wanted_units (see
-# LeaseRequest). Returns for each bucket: units held, microseconds until min_units are available,
-# units overdrawn. Only the clock of Redis counts, because the clocks of gateways differ. After that
-# clock is set back, a bucket may be empty for a while. Numbers are formatted, because Lua would
-# write only 14 digits.
+# Then for each bucket: capacity, microseconds in which one unit comes back (0: a budget, whose
+# units do not come back), seconds to keep a budget, and the request: number, since, spent_since,
+# min_units, needed_units, wanted_units (see LeaseRequest).
+# Returns for each bucket: units held, microseconds until min_units are available, units overdrawn.
+# Only the clock of Redis counts, because the clocks of gateways differ. After that clock is set
+# back, a bucket may be empty for a while. Numbers are formatted, because Lua would write only 14
+# digits.
 RENEW_SCRIPT: Final = """
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
@@ -101,16 +103,17 @@ for i, key in ipairs(KEYS) do
       end
     end
 
-    local function free()
+    -- For a rate, this also limits `used` to 0 ... capacity.
+    local function count_free_units()
       if is_rate then
         used = math.min(capacity, math.max(0, used))
       end
       return math.max(0, math.floor(capacity - used + 1e-6))
     end
-    if not fields[3] or free() < wanted_units then
+    if not fields[3] or count_free_units() < wanted_units then
       used = used - take_back_ended_leases(key)
     end
-    local units, held = free(), 0
+    local units, held = count_free_units(), 0
     if units >= needed_units then
       local spare = math.floor((units - needed_units) / 4)
       held = needed_units + math.min(wanted_units - needed_units, spare)

@@ -13,7 +13,7 @@ from redis.asyncio import Redis
 from caret.contracts.snapshot import (
     CHANGED,
     CHANGES,
-    HOME_HEARD,
+    HOME_LAST_SEEN,
     SNAPSHOTS,
     VERSIONS,
     decode_snapshot,
@@ -62,7 +62,7 @@ class SnapshotFeed:
 
     async def _mark_synced(self) -> None:
         """Confirm the snapshots, unless a relay has not reached the home region for too long."""
-        if not self._is_relayed or await self._redis.exists(HOME_HEARD):
+        if not self._is_relayed or await self._redis.exists(HOME_LAST_SEEN):
             self._snapshot_store.mark_synced()
 
     async def _read_newer(self) -> bool:

@@ -72,8 +72,9 @@ def compute_wait(
     if offered_load == 0:
         return WaitDistribution(probability=0.0, mean_s=0.0)
     probability = erlang_c(num_servers, offered_load)
-    mean_of_markov_s = probability * service.mean_s / (num_servers - offered_load)
-    return WaitDistribution(probability, mean_of_markov_s * (1 + service.squared_variation) / 2)
+    # The mean wait of M/M/k.
+    mean_wait_mmk_s = probability * service.mean_s / (num_servers - offered_load)
+    return WaitDistribution(probability, mean_wait_mmk_s * (1 + service.squared_variation) / 2)
 
 
 def erlang_c(num_servers: int, offered_load: float) -> float:
@@ -81,8 +82,9 @@ def erlang_c(num_servers: int, offered_load: float) -> float:
 
     The result is computed from Erlang's B. With N servers and an offered load of A, the inverse of
     B is the sum of N (N - 1) ... (N - k + 1) / A^k for k from 0. All terms are positive, so no
-    digits are lost. The terms rise until k = N - A, and fall from there. The number of steps is
-    therefore a small multiple of the square root of N. Erlang's own recursion takes N steps.
+    digits are lost. The terms rise until k = N - A, and fall from there. The loop ends when the sum
+    exceeds _MAX_INVERSE, or when the remaining terms no longer change the sum. The number of steps
+    is therefore a small multiple of the square root of N. Erlang's own recursion takes N steps.
     """
     inverse = term = 1.0
     for number in range(num_servers, 0, -1):
@@ -91,7 +93,8 @@ def erlang_c(num_servers: int, offered_load: float) -> float:
         if inverse > _MAX_INVERSE:
             return 0.0
         if number < offered_load and term * number < inverse * _MIN_SHARE * (offered_load - number):
-            break  # the rest is a geometric series below a float's precision
+            # The rest is less than a geometric series whose sum is below a float's precision.
+            break
     blocked = 1 / inverse
     return blocked / (1 - offered_load / num_servers * (1 - blocked))
 

@@ -90,8 +90,8 @@ def _kubernetes_url() -> str:
 def _first_token_targets_ms() -> dict[Mode, float]:
     """Return the targets for load shedding, by mode.
 
-    The defaults are 80% of the promised latencies (latency_targets.py), so that shedding begins
-    before a promise is missed.
+    Except for edits, the defaults are 80% of the promised latencies (latency_targets.py), so that
+    shedding begins before a promise is missed.
     """
     inline, fim, block, chat = (
         env_int(f"CARET_FIRST_TOKEN_TARGET_{name}_MS", default, low=1, high=600_000)
@@ -103,7 +103,7 @@ def _first_token_targets_ms() -> dict[Mode, float]:
         Mode.BLOCK: block,
         Mode.DOCSTRING: block,
         Mode.CHAT: chat,
-        # Users see an edit only after the last token. The target still applies to the first token.
+        # The promise for an edit covers its last token. This target covers only the first token.
         Mode.EDIT: block,
     }
 

@@ -28,7 +28,7 @@ SNAPSHOTS: Final = "caret:snapshots"
 VERSIONS: Final = "caret:snapshots:versions"
 CHANGES: Final = "caret:snapshots:changes"
 CHANGED: Final = "caret:snapshots:changed"
-HOME_HEARD: Final = "caret:snapshots:home-last-seen"
+HOME_LAST_SEEN: Final = "caret:snapshots:home-last-seen"
 
 # KEYS: snapshots, versions, changes. ARGV: tenant ID, version, encoded snapshot, channel. Returns 1
 # if it was published, 0 if Redis already had this version or a newer one.

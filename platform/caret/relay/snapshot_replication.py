@@ -5,9 +5,9 @@ Rules:
 1. The snapshot of a tenant that is pinned to another region is not copied. If this region already
    has a snapshot of the tenant, it is updated, so that the gateways here reject the tenant.
 2. An older snapshot never replaces a newer one, even if a second relay runs (PUBLISH_SCRIPT).
-3. The Redis key HOME_HEARD exists if the home region was reached recently. It expires after the
-   longest allowed disconnect. Soon afterwards, the gateways reject all requests, because they may
-   have missed a revocation.
+3. The Redis key HOME_LAST_SEEN exists if the home region was reached recently. It expires after
+   the longest allowed disconnect. Soon afterwards, the gateways reject all requests, because they
+   may have missed a revocation.
 """
 
 from typing import Any, Final, cast
@@ -19,7 +19,7 @@ from redis.asyncio import Redis
 from caret.contracts.snapshot import (
     CHANGED,
     CHANGES,
-    HOME_HEARD,
+    HOME_LAST_SEEN,
     PUBLISH_SCRIPT,
     SNAPSHOTS,
     VERSIONS,
@@ -50,7 +50,7 @@ class SnapshotReplicator:
         Raises RedisError or OSError if either Redis is unreachable.
         """
         counter = cast("bytes | None", await self._home_redis.get(CHANGES))
-        is_marked = await self._local_redis.exists(HOME_HEARD)
+        is_marked = await self._local_redis.exists(HOME_LAST_SEEN)
         if counter is None:
             return  # the home region's Redis has lost its data: keep the snapshots
         if counter != self._last_counter or not is_marked:
@@ -58,7 +58,7 @@ class SnapshotReplicator:
                 self._foreign_versions.clear()
             await self._copy_newer()
             self._last_counter = counter
-        await self._local_redis.set(HOME_HEARD, "1", ex=self._max_disconnect_s)
+        await self._local_redis.set(HOME_LAST_SEEN, "1", ex=self._max_disconnect_s)
 
     async def _copy_newer(self) -> None:
         versions = await _read_versions(self._local_redis)

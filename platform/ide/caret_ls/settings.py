@@ -1,8 +1,8 @@
 """The user's settings, from the editor, the environment and `~/.config/caret/config.toml`.
 
 If several of these sources have a setting, the first of them in this order applies. The file
-`installation.json` has defaults for the URLs: `platform/scripts/build_clients` writes it for the
-servers that the console offers for download.
+`installation.json` has defaults for the URLs: `platform/scripts/build_clients` writes it into the
+copies of this language server that users download from the console.
 
 The editor and `config.toml` use the names of the fields of `Settings`. The environment uses
 CARET_GATEWAY_URL, CARET_CONSOLE_URL, and for the others CARET_LS_ and the name in upper case.
@@ -30,7 +30,8 @@ MAX_DEBOUNCE_MS: Final = 2_000
 class Settings:
     gateway_url: str = DEFAULT_GATEWAY_URL
     console_url: str = DEFAULT_CONSOLE_URL  # where the user signs in
-    # Shortest wait after a keystroke. If it is more than 75, rule 5 of `debounce` does not apply.
+    # Shortest wait after a keystroke. If it is at most 75, there is no wait while responses are
+    # fast and the allowance of requests is not used up (rule 5 of `debounce`).
     debounce_ms: int = 75
     complete_in_comments: bool = False  # suggest automatically in comments
     complete_in_strings: bool = True

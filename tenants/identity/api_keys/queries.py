@@ -119,9 +119,11 @@ def is_key_active(*, tenant_id: TenantId, key: ParsedKey, now: datetime) -> bool
     """Return whether the text of a key is valid in the tenant now. Checks no permission."""
     with tenant_scope(tenant_id):
         match = match_secret(key, ApiKey.objects.filter(lookup_id=key.lookup_id))
-    if match is None or _compute_state(match[0], now) is not KeyState.ACTIVE:
+    if match is None:
         return False
-    return match[1].expires_at is None or match[1].expires_at > now
+    row, secret = match
+    is_valid = secret.expires_at is None or secret.expires_at > now
+    return is_valid and _compute_state(row, now) is KeyState.ACTIVE
 
 
 def build_key_page(

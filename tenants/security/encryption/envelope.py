@@ -95,7 +95,8 @@ def build_data_key_context(
 def create_canary(key: bytes, key_id: UUID) -> bytes:
     """Seal a known text with the key.
 
-    After the key's destruction, Caret tries to open the canary. If this fails, the key is lost.
+    After the key's destruction, Caret tries to open the canary. If this fails, the destruction
+    succeeded: a deletion certificate states the result.
     """
     return seal(key, _CANARY, bound_to=key_id.bytes)
 

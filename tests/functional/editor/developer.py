@@ -67,7 +67,7 @@ class Developer:
         )
         publish(self.site.home.paths, self.snapshot)
 
-    def file(self, path: str, text: str) -> Path:
+    def write_file(self, path: str, text: str) -> Path:
         """Write a file of the project `shop`, and return its full path."""
         file = self.home / "shop" / path
         file.parent.mkdir(parents=True, exist_ok=True)

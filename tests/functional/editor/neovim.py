@@ -92,6 +92,7 @@ def running_neovim(
     cmd: Sequence[str] = (sys.executable, "-m", "caret_ls"),
 ) -> Iterator[Neovim]:
     """Run Neovim with a file open. `cmd` is the command of the language server."""
+    # `environment_of` sets the variable XDG_CONFIG_HOME to the folder of the same name.
     config = home / "XDG_CONFIG_HOME" / "nvim"
     config.mkdir(parents=True)
     words = ", ".join(f"'{word}'" for word in cmd)

@@ -52,7 +52,7 @@ def _create_file(ada: Developer) -> tuple[Path, dict[str, str]]:
 
     Return the file and the environment variables of the language server.
     """
-    file = ada.file("reader.py", _TEXT)
+    file = ada.write_file("reader.py", _TEXT)
     (file.parent / ".git").mkdir()
     return file, {"CARET_API_KEY": ada.key, "CARET_GATEWAY_URL": ada.site.url}
 

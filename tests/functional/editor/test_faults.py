@@ -116,7 +116,7 @@ async def test_two_editors_with_the_same_file_report_their_own_outcomes(ada: Dev
 
 @pytest.mark.deep  # long
 async def test_switching_the_branch_discards_cached_suggestions(ada: Developer) -> None:
-    folder = ada.file("reader.py", "").parent
+    folder = ada.write_file("reader.py", "").parent
     git(folder, "init", "-q", "-b", "main")
     git(folder, "add", "-A")
     git(folder, "commit", "-q", "-m", "first")

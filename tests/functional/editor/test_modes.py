@@ -28,7 +28,7 @@ def ada(site: Site, tmp_path: Path) -> Developer:
 
 
 def open_text(server: LanguageServer, ada: Developer, path: str, text: str) -> OpenBuffer:
-    return OpenBuffer.opened(server, ada.file(path, text), text)
+    return OpenBuffer.opened(server, ada.write_file(path, text), text)
 
 
 async def start_chat(server: LanguageServer, **params: Any) -> None:

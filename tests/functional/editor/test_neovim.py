@@ -24,7 +24,7 @@ def ada(site: Site, tmp_path: Path) -> Developer:
 @pytest.fixture
 def neovim(ada: Developer) -> Iterator[Neovim]:
     """Run Neovim with `reader.py` open."""
-    file = ada.file("reader.py", _TEXT)
+    file = ada.write_file("reader.py", _TEXT)
     with running_neovim(ada.home, file, key=ada.key, gateway_url=ada.site.url) as editor:
         yield editor
 

@@ -20,4 +20,4 @@ async def type_until_suggested(buffer: OpenBuffer, text: str) -> dict[str, Any]:
 
 
 def open_file(server: LanguageServer, ada: Developer, path: str = "reader.py") -> OpenBuffer:
-    return OpenBuffer.opened(server, ada.file(path, LINES), LINES)
+    return OpenBuffer.opened(server, ada.write_file(path, LINES), LINES)

@@ -45,8 +45,8 @@ class Account:
 
 def make_account(role: OperatorRole = OperatorRole.ADMIN) -> Account:
     handle = f"ola{secrets.token_hex(6)}"
-    account = create_operator(handle=handle, name="Ola Nordmann", role=role, now=timezone.now())
-    return Account(handle, account)
+    credentials = create_operator(handle=handle, name="Ola Nordmann", role=role, now=timezone.now())
+    return Account(handle, credentials)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,14 +98,14 @@ def signed_in(role: OperatorRole = OperatorRole.ADMIN) -> Browser:
     browser, request = new_browser(), HttpRequest()
     store = SessionStore()
     request.session = store
-    session.start_session(request, _find_operator(role))
+    session.start_session(request, _make_operator(role))
     store.save()
     browser.client.cookies[SESSION] = store.token
     return browser
 
 
 @cache
-def _find_operator(role: OperatorRole) -> OperatorView:
+def _make_operator(role: OperatorRole) -> OperatorView:
     handle = make_account(role).handle
     return next(operator for operator in list_operators() if operator.handle == handle)
 

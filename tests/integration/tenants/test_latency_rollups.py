@@ -46,8 +46,9 @@ def read_from_records(company: Company) -> LatencyReport:
 
 def approximately(latency: LatencyRow) -> tuple[object, ...]:
     def approximate(value: float | None) -> object:
-        # Each bucket of the histogram is two percent longer than the one before it, and an exact
-        # percentile lies between two measured times.
+        # A percentile of the rollups differs from a measured time by at most RELATIVE_ERROR (one
+        # percent). An exact percentile lies between two measured times, which are two percent apart
+        # in the test that uses this function.
         return None if value is None else pytest.approx(value, rel=3 * RELATIVE_ERROR)
 
     return (

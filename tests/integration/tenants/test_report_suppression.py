@@ -36,6 +36,10 @@ def make_user_ids(count: int) -> list[uuid.UUID]:
 
 
 def add_accepted_completions(company: Company, users: list[uuid.UUID], **fields: Any) -> None:
+    """Add one accepted completion for each user.
+
+    By default the editor is zed and the language python.
+    """
     for user_id in users:
         add_outcome(company, add_completion(company, user_id=user_id, **fields), "accepted")
 
@@ -123,7 +127,7 @@ def test_a_language_hidden_in_a_report_is_hidden_as_a_filter(company: Company) -
 
 
 def test_a_filtered_report_hides_groups_that_reveal_others(company: Company) -> None:
-    """All of vim minus its python would reveal the one user who writes go in it."""
+    """The figures of vim minus those of python in vim would reveal one user, who writes go."""
     people = make_user_ids(12)
     add_accepted_completions(company, people)
     add_accepted_completions(company, people, editor="vim")
@@ -140,9 +144,9 @@ def test_a_filtered_report_hides_days_that_reveal_others(company: Company) -> No
     for at in (YESTERDAY, NOON):
         add_accepted_completions(company, people, at=at)
         add_accepted_completions(company, people, language="go", at=at)
-    one_day = NOON - timedelta(days=2)
-    add_accepted_completions(company, people, at=one_day)
-    add_accepted_completions(company, people[:1], language="go", at=one_day)
+    two_days_ago = NOON - timedelta(days=2)
+    add_accepted_completions(company, people, at=two_days_ago)
+    add_accepted_completions(company, people[:1], language="go", at=two_days_ago)
     roll_up(company)
 
     report_query = ReportQuery(
@@ -200,7 +204,7 @@ def test_quality_of_the_previous_period_is_hidden_for_one_user(company: Company)
     )  # usage without a filter is never hidden: it is on the bill
 
 
-def test_the_previous_period_is_suppressed_by_its_own_users(company: Company) -> None:
+def test_suppression_of_the_previous_period_depends_on_its_own_users(company: Company) -> None:
     """Yesterday, one user also wrote go. Today, all users wrote only python."""
     people = make_user_ids(6)
     add_accepted_completions(company, people)

@@ -167,7 +167,7 @@ def test_a_suspended_tenants_key_is_refused(company: Company) -> None:
     assert refusal(service_key.text) == "tenant_suspended"
 
 
-def test_the_secret_distinguishes_tenants_with_the_same_lookup_id(
+def test_the_secret_distinguishes_keys_of_two_tenants_with_the_same_lookup_id(
     company: Company, cast: Cast
 ) -> None:
     our_key = make_service_key(company, KeyScope.USAGE_READ)

@@ -1,4 +1,7 @@
-"""The file with the results of the measurements on a GPU, which several calls continue."""
+"""The results file of the measurements on a GPU.
+
+Each call of `python -m tests.gpu` adds the steps that it runs.
+"""
 
 from pathlib import Path
 

@@ -27,6 +27,7 @@ TEMPLATES = {
     "codestral, with a start token": "<s>[SUFFIX]{suffix}[PREFIX]{prefix}",
     "seed-coder": "<[fim-suffix]>{suffix}<[fim-prefix]>{prefix}<[fim-middle]>",
 }
+# In some tokenizers, "▁" stands for the space at the beginning of a marker.
 SPELLINGS = ALL_MARKERS | {marker.lstrip("▁") for marker in ALL_MARKERS}
 
 
@@ -48,7 +49,8 @@ def test_a_rendered_template_is_parsed_into_its_parts(name: str, prefix: str, su
 @pytest.mark.parametrize("name", TEMPLATES)
 @given(prefix=code, suffix=code)
 def test_a_repeated_marker_makes_a_prompt_ambiguous(name: str, prefix: str, suffix: str) -> None:
-    # Begin markers are left out, because a prompt that repeats one is not ambiguous.
+    # Tokens that begin a prompt (such as `<s>`) are left out: a prompt that contains such a token
+    # again is not ambiguous.
     begin_markers = {family.begin for family in FAMILIES}
 
     for marker in SPELLINGS - begin_markers:

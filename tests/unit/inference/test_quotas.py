@@ -186,12 +186,13 @@ async def test_earned_prefetches_expire() -> None:
     assert await client.num_admitted(200, **PREFETCH) == 91
 
 
-async def test_repeated_requests_at_one_position_are_one_action() -> None:
+async def test_a_repeated_request_at_one_position_costs_a_tenth_of_an_action() -> None:
     client = SequentialClient(make_quotas(), _limited(user=FIVE_ACTIONS))
     for _ in range(4):
         repeated = client.next_request()
         assert [await client.request(repeated) for _ in range(3)] == [""] * 3
 
+    # Each position costs 10 + 1 + 1 of the 50 units. The two units left are too few for an action.
     assert await client.num_admitted() == 0
 
 

@@ -11,7 +11,7 @@ import pytest
 from redis.asyncio import Redis
 from redis.exceptions import ConnectionError as RedisGone
 
-from caret.contracts.snapshot import HOME_HEARD, TenantSnapshot, encode_snapshot
+from caret.contracts.snapshot import HOME_LAST_SEEN, TenantSnapshot, encode_snapshot
 from inference.gateway.snapshots.snapshot_feed import SnapshotFeed
 from inference.gateway.snapshots.snapshot_store import SnapshotStore
 from tests.fakes.clock import FakeClock
@@ -203,7 +203,7 @@ async def test_behind_a_relay_the_store_is_stale_without_the_home_region() -> No
 
     await feed.sync()
     was_fresh = snapshot_store.is_fresh()
-    redis.values[HOME_HEARD] = b"1"  # the relay has reached the home region
+    redis.values[HOME_LAST_SEEN] = b"1"  # the relay has reached the home region
     await feed.sync()
 
     assert not was_fresh

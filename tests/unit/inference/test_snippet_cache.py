@@ -9,6 +9,7 @@ from inference.retrieval.snippet_cache import LIFETIME_S, FileKey, SnippetCache
 from tests.fakes.clock import FakeClock
 from tests.fakes.tenants import make_policy
 
+# namespace: tenant|user or service key (empty without strict isolation)|cache epoch
 FILE = FileKey(namespace="acme||0", repository="shop", path="now.py")
 FOUND = (Snippet("invoices.py", "total", 0.9), Snippet("secrets/a.py", "key", 0.5))
 POLICY = make_policy(retrieval=("shop",))

@@ -45,7 +45,7 @@ def test_a_window_is_an_end_of_the_text_within_the_limit(
 
     assert slid.token_ids == (all_tokens[-max_tokens:] if max_tokens else [])
     assert slid.token_ids[len(slid.token_ids) - len(anchored.token_ids) :] == anchored.token_ids
-    assert 0 <= anchored.typed_from <= len(anchored.token_ids)
+    assert 0 <= anchored.unstable_from <= len(anchored.token_ids)
 
 
 @given(LINES, TYPED, LIMITS)
@@ -96,7 +96,7 @@ def test_a_text_that_fits_is_kept_from_its_beginning() -> None:
     assert anchored_text.token_ids == whole_text.token_ids[len(NO_ANCHORS[0]) :]
 
 
-def test_the_typed_part_begins_at_the_last_anchor_before_the_current_line() -> None:
+def test_the_unstable_part_begins_at_the_last_anchor_before_the_current_line() -> None:
     passage = _passage([NO_ANCHORS[0], ANCHORS[0], ANCHORS[1]])
     before = len(NO_ANCHORS[0]) + len(ANCHORS[0])
 
@@ -104,8 +104,8 @@ def test_the_typed_part_begins_at_the_last_anchor_before_the_current_line() -> N
     # Without a line that is being typed, the current line is the last one, just finished.
     finished = passage.anchor(None, max_tokens=1_000, is_whole=True)
 
-    assert typing.typed_from == before
-    assert finished.typed_from == len(NO_ANCHORS[0])
+    assert typing.unstable_from == before
+    assert finished.unstable_from == len(NO_ANCHORS[0])
 
 
 def test_only_the_part_of_a_long_text_that_may_fit_is_encoded() -> None:

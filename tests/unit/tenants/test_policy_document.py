@@ -132,9 +132,14 @@ def test_the_largest_policy_is_accepted() -> None:
 
     exclusion = parse_policy(document(content_exclusion=globs)).content_exclusion
 
-    assert {name: list(accepted) for name, accepted in exclusion.items()} == globs
+    assert {name: list(globs_of_name) for name, globs_of_name in exclusion.items()} == globs
 
 
-def test_nothing_is_indexed_by_default() -> None:
+def test_no_repository_is_indexed_by_default() -> None:
     assert DEFAULT_POLICY.retrieval == ()
-    assert parse_policy(document(retrieval=["acme/*"] * 50)).retrieval == ("acme/*",) * 50
+
+
+def test_the_maximum_number_of_retrieval_globs_is_accepted() -> None:
+    globs = ["acme/*"] * MAX_RETRIEVAL_GLOBS
+
+    assert parse_policy(document(retrieval=globs)).retrieval == tuple(globs)

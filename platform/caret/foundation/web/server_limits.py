@@ -18,7 +18,8 @@ _OTHER_FILES: Final = 512
 class ServerLimits:
     max_header_bytes: int = 64 * 1024  # request line and headers together
     max_headers: int = 100
-    header_timeout_s: float = 10.0  # from the connection or the first byte to the last header
+    # To the last header: from the opening of the connection, or from a later request's first byte.
+    header_timeout_s: float = 10.0
     body_timeout_s: float = 15.0  # from the last header to the end of the body
     send_timeout_s: float = 15.0  # for a client to read what is buffered for it
     keep_alive_s: float = 75.0  # between two requests on a connection

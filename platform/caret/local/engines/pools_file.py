@@ -93,8 +93,8 @@ def _render_pool(values: Mapping[str, Value]) -> str:
 def _to_toml(value: Value) -> str:
     """Return a value in TOML.
 
-    Strings are written as in JSON, but other than in JSON, DEL is escaped. Characters beyond ASCII
-    are not escaped, because TOML has no surrogate pairs.
+    Strings are written as in JSON, except that DEL is escaped, because TOML does not allow it
+    unescaped. Characters beyond ASCII are not escaped, because TOML has no surrogate pairs.
     """
     if isinstance(value, list):
         return f"[{', '.join(_to_toml(item) for item in value)}]"

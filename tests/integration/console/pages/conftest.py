@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def sign_in_now(sign_in: SignIn) -> SignIn:
-    """Return a function that signs a user in with a recent step-up."""
+    """Return a function that signs a user in, and simulates a step-up (see with_recent_step_up)."""
 
     def signed_in(person: Person) -> Client:
         from tests.integration.console.pages.step_up import with_recent_step_up

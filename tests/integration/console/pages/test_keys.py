@@ -10,7 +10,7 @@ from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.permissions import Role
 from tenants.identity.api_keys.playground import create_playground_key
 from tenants.identity.api_keys.queries import KeyState, find_key
-from tenants.models import ApiKey, AuditEntry
+from tenants.models import ApiKey, AuditEntry, Membership
 from tenants.policy.queries import find_policy_in_force
 from tests.fixtures.companies import GLOBEX, Cast, Company, make_company, make_key
 from tests.integration.console.conftest import SignIn
@@ -100,11 +100,11 @@ def test_another_tenants_key_is_not_found(
     lookup_id = make_key(company, company.developer).key.lookup_id
     client = sign_in_now(cast.globex.administrator)
 
-    foreign_key = client.get(f"/keys/{lookup_id}{path}")
-    unknown_key = client.get(f"/keys/nothing1{path}")
+    foreign_answer = client.get(f"/keys/{lookup_id}{path}")
+    unknown_answer = client.get(f"/keys/nothing1{path}")
 
-    assert foreign_key.status_code == unknown_key.status_code == 404
-    assert foreign_key.content == unknown_key.content
+    assert foreign_answer.status_code == unknown_answer.status_code == 404
+    assert foreign_answer.content == unknown_answer.content
     assert lookup_id not in list_page(client)
 
 
@@ -232,6 +232,19 @@ def test_a_keys_page_warns_that_the_key_is_leaked_and_unowned(
 
     assert f"{company.developer.email} was responsible for this key" in page
     assert "Leaked" in page
+
+
+def test_the_owner_of_a_key_may_be_an_erased_user(company: Company, client: Client) -> None:
+    lookup_id = make_key(company, company.developer).key.lookup_id
+    with tenant_scope(company.tenant_id):
+        Membership.objects.filter(user_id=company.developer.user_id).update(
+            erased_at=timezone.now()
+        )
+
+    for page in (list_page(client), client.get(f"/keys/{lookup_id}").content.decode()):
+        assert "Erased user" in page
+        assert "None (service key)" not in page
+        assert company.developer.email not in page
 
 
 def test_saving_the_key_policy_adds_a_policy_version(company: Company, client: Client) -> None:
