@@ -1,6 +1,7 @@
 """The REST API's responses: created objects, lists, rejections and error documents."""
 
 import json
+import uuid
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -9,6 +10,8 @@ from django.test import override_settings
 from django.utils import timezone
 
 from caret.contracts.api_key import KeyKind, parse_key
+from console.api.problems import ProblemRaised
+from console.api.rate_limit import MAX_PER_MINUTE, count_request
 from tenants.base.permissions import Role
 from tenants.identity.api_keys.operations import create_key
 from tenants.identity.api_keys.queries import is_key_active
@@ -286,3 +289,13 @@ def test_invitations_beyond_the_limit_are_refused_until_a_day_has_passed(
     assert first.status_code == 201
     assert (second.status_code, second.json()["code"]) == (429, "limit_reached")
     assert 86_000 < int(second["Retry-After"]) <= 86_400
+
+
+def test_the_rate_limit_of_one_caller_does_not_affect_another() -> None:
+    first, second = str(uuid.uuid4()), str(uuid.uuid4())
+    for _ in range(MAX_PER_MINUTE):
+        count_request(first)
+
+    with pytest.raises(ProblemRaised):
+        count_request(first)
+    count_request(second)

@@ -119,6 +119,16 @@ def test_a_mapped_group_gives_its_members_their_role(
     assert (roles(company)[ada], roles(company)[bob]) == (Role.AUDITOR, Role.DEVELOPER)
 
 
+def test_the_role_with_the_highest_priority_of_several_groups_counts(
+    company: Company, provider: Provider, people: dict[str, str]
+) -> None:
+    (ada, ada_id), _ = people.items()
+    for name, role in (("Finance", Role.BILLING), ("Auditors", Role.AUDITOR)):
+        map_group(company, provider.create_group(name, ada_id)["id"], role)
+
+    assert roles(company)[ada] is Role.AUDITOR
+
+
 def test_leaving_a_mapped_group_makes_a_member_a_developer_again(
     company: Company, provider: Provider, people: dict[str, str]
 ) -> None:

@@ -32,10 +32,14 @@ def test_a_provisioned_user_becomes_a_developer(
     assert not User.objects.get(email=f"ada@{domain}").has_usable_password()
 
 
+@pytest.mark.parametrize("is_claimed", [False, True])
 def test_a_user_of_an_unverified_domain_is_recorded_but_not_a_member(
-    company: Company, provider: Provider
+    company: Company, provider: Provider, is_claimed: bool
 ) -> None:
-    email = f"ada@{secrets.token_hex(4)}.example"
+    domain = f"{secrets.token_hex(4)}.example"
+    if is_claimed:
+        make_domain(company, domain)
+    email = f"ada@{domain}"
 
     provider.create_user(email)
 

@@ -11,6 +11,7 @@ from caret.foundation.ids import UserId
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Conflict, Forbidden, InvalidValue
 from tenants.base.permissions import Role
+from tenants.identity.member_lifecycle import remove_member
 from tenants.models import AuditEntry, ConsentReceipt
 from tenants.policy.document import serialize_policy
 from tenants.policy.operations import set_policy
@@ -176,6 +177,21 @@ def test_a_withdrawal_leaves_a_receipt(consenting_company: Company) -> None:
         (ConsentKind.CONTENT_CAPTURE, False),
     }
     assert consents(consenting_company) == {}
+
+
+def test_the_end_of_a_membership_ends_the_consent(consenting_company: Company) -> None:
+    developer = consenting_company.developer
+    save_consent(developer, CAPTURE_CONSENT)
+
+    remove_member(
+        actor=consenting_company.platform,
+        user_id=UserId(developer.user_id),
+        reason="left",
+        now=timezone.now(),
+    )
+
+    latest = receipts(consenting_company, developer)[0]
+    assert (latest.kind, latest.is_granted) == (ConsentKind.CONTENT_CAPTURE, False)
 
 
 def test_a_clock_that_jumps_back_does_not_restore_consent(consenting_company: Company) -> None:

@@ -1,5 +1,6 @@
 """The evidence pack: a ZIP of all exports, which can be verified as a whole and file by file."""
 
+import csv
 import io
 import random
 import shutil
@@ -15,6 +16,7 @@ from tenants.base.errors import Forbidden, InvalidValue
 from tenants.base.permissions import Role
 from tenants.base.signatures.signing_keys import load_signing_keys
 from tenants.base.signatures.verifier_cli import BROKEN, OK
+from tenants.compliance.exports import paged_source
 from tenants.compliance.exports.definitions.definitions import EXPORTS, PACK
 from tenants.compliance.exports.evidence_pack_verification import MANIFEST, TRAIL, verify_pack
 from tenants.compliance.exports.jobs import run as jobs_run
@@ -82,6 +84,24 @@ def test_the_pack_has_every_export_proof_certificate_and_the_audit_log(pack: Pat
     assert {f"{name}.csv{PROOF_SUFFIX}" for name in EXPORTS} <= names
     assert {TRAIL, MANIFEST, "README.txt", "caret-signing-keys.json"} <= names
     assert any(name.startswith("certificates/") for name in names)
+
+
+def test_rows_that_are_read_in_several_parts_are_in_the_pack_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(paged_source, "MAX_PAGE", 1)
+    monkeypatch.setattr(paged_source, "BATCH_ROWS", 1)
+    company = make_company("hooli", ACME)
+    auditor = company.people[Role.AUDITOR].actor
+    export_id = start_export(company, PACK, "zip", period=ALWAYS, actor=auditor)
+    build_exports(company)
+
+    with zipfile.ZipFile(io.BytesIO(file_of(company, export_id))) as archive:
+        rows = list(csv.DictReader(io.StringIO(archive.read("members.csv").decode())))
+
+    assert sorted(row["email"] for row in rows) == sorted(
+        person.email for person in company.people.values()
+    )
 
 
 def test_the_command_verifies_the_whole_pack(

@@ -122,6 +122,13 @@ def test_the_snapshot_has_the_overrides_of_each_user(company: Company) -> None:
     assert len(list_overrides_of(snapshot, company.administrator)) == 1
 
 
+def test_the_overrides_of_all_teams_apply_to_a_user(company: Company) -> None:
+    for document in (NO_CHAT, EXCLUDED_KEYS):
+        save_override(company, make_team_subject(company, company.developer), document)
+
+    assert len(list_overrides_of(read_published(company), company.developer)) == 2
+
+
 def test_leaving_a_team_ends_its_override_for_the_user(company: Company) -> None:
     team = make_team_subject(company, company.developer)
     save_override(company, team, NO_CHAT)

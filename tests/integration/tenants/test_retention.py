@@ -314,6 +314,8 @@ def test_setting_retention_and_holds_requires_permission(cast: Cast, role: Role)
         set_rule(actor=actor, data_class=USAGE, days=90, reason="x", now=NOW)
     with pytest.raises(Forbidden):
         place_hold(actor=actor, new=NewHold("m", "r"), now=NOW)
+    with pytest.raises(Forbidden):
+        release_hold(actor=actor, hold_id=uuid.uuid4(), reason="x", now=NOW)
 
 
 def test_retention_and_holds_do_not_affect_another_tenant(company: Company) -> None:

@@ -57,6 +57,14 @@ def test_every_task_has_a_queue_and_a_schedule() -> None:
     assert {entry["task"] for entry in conf.beat_schedule.values()} == our_tasks
 
 
+def test_budget_alerts_are_delivered_every_minute_at_least() -> None:
+    schedules = {
+        entry["task"]: entry["schedule"] for entry in caret.celery.app.conf.beat_schedule.values()
+    }
+
+    assert schedules["tenants.billing.tasks.deliver_budget_alerts"] <= 60
+
+
 def test_every_tasks_time_limit_is_below_the_redelivery_timeout() -> None:
     conf = caret.celery.app.conf
     redelivered_after_s = 3600  # kombu's visibility timeout

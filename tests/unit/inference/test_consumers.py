@@ -180,6 +180,16 @@ async def test_an_endpoint_that_reads_no_body_rejects_a_body() -> None:
     assert server.status == 413
 
 
+async def test_a_gateway_with_outdated_snapshots_is_not_healthy() -> None:
+    gateway, server = FakeGateway(), FakeServer(http_scope("/healthz"))
+    server.queue_message("http.request", body=b"")
+    gateway.clock.pass_s(301)  # the snapshots are trusted for 300 s
+
+    await HealthConsumer.as_asgi(plane=gateway.plane)(server.scope, server.receive, server.send)
+
+    assert server.status == 503
+
+
 async def test_retry_after_is_sent_as_a_header() -> None:
     class BusyConsumer(HealthConsumer):
         def authorize(self) -> None:

@@ -2,11 +2,15 @@
 
 from datetime import UTC, datetime, timedelta
 
+import msgspec
+import pytest
+
 from caret.contracts.api_key import KeyKind
 from caret.contracts.snapshot import TenantSnapshot, TenantStatus, encode_snapshot
 from caret.foundation.clock import to_unix_ms
 from caret.foundation.ids import KeyId, LookupId, TenantId, UserId
 from tenants.fleet.snapshots.compiler import CompiledKeyRow, TenantRow, compile_snapshot
+from tenants.fleet.snapshots.platform_limits import PlatformLimits, apply_platform_limits
 from tenants.identity.api_keys.row_writes import REVOKED_KEY_RETENTION
 from tenants.policy.document import DEFAULT_POLICY
 
@@ -25,6 +29,7 @@ def key(
     *,
     expires_at: datetime | None = None,
     revoked_at: datetime | None = None,
+    networks: tuple[str, ...] = (),
 ) -> CompiledKeyRow:
     return CompiledKeyRow(
         key_id=KeyId(lookup_id * 2),
@@ -35,6 +40,7 @@ def key(
         owner_id=UserId("ada"),
         expires_at=expires_at,
         revoked_at=revoked_at,
+        networks=networks,
     )
 
 
@@ -60,6 +66,22 @@ def test_an_active_key_has_no_end() -> None:
     assert credential.expires_at_ms is None
     assert credential.revoked_at_ms is None
     assert credential.user_id == "ada"
+
+
+def test_the_networks_of_a_key_are_copied() -> None:
+    (credential,) = snapshot(key(networks=("192.0.2.0/24",))).credentials
+
+    assert credential.networks == ("192.0.2.0/24",)
+
+
+@pytest.mark.parametrize(("of_policy", "of_platform", "expected"), [(3, 5, 3), (5, 3, 3)])
+def test_the_lower_limit_of_policy_and_platform_applies(
+    of_policy: int, of_platform: int, expected: int
+) -> None:
+    policy = msgspec.structs.replace(DEFAULT_POLICY, max_concurrent_completions=of_policy)
+    limits = PlatformLimits(of_platform, max_requests_per_minute=None)
+
+    assert apply_platform_limits(policy, limits).max_concurrent_completions == expected
 
 
 def test_ends_of_keys_are_unix_milliseconds() -> None:

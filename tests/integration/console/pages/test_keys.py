@@ -209,6 +209,22 @@ def test_revoking_asks_for_confirmation_and_records_the_reason(
     assert (entry.reason, entry.address) == ("lost", "127.0.0.1")
 
 
+def test_a_revoked_key_has_no_button_and_its_name_is_no_markup(
+    company: Company, client: Client
+) -> None:
+    lookup_id = make_key(company, company.developer, name="<i>Laptop</i>").key.lookup_id
+    button = f'href="/keys/{lookup_id}/revoke"'
+    before = list_page(client)
+
+    done = client.post(f"/keys/{lookup_id}/revoke", {"reason": "lost"}, follow=True)
+    after = list_page(client)
+
+    assert "&lt;i&gt;Laptop&lt;/i&gt; revoked" in done.content.decode()
+    assert "<i>Laptop" not in done.content.decode()
+    assert "&lt;i&gt;Laptop" in after
+    assert (button in before, button in after) == (True, False)
+
+
 def test_revoking_a_key_requires_a_step_up(company: Company, sign_in: SignIn) -> None:
     lookup_id = make_key(company, company.developer).key.lookup_id
 

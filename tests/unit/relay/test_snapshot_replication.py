@@ -1,0 +1,19 @@
+"""The relay trusts the home region only while its Redis has data."""
+
+from unittest.mock import AsyncMock
+
+from caret.contracts.snapshot import HOME_LAST_SEEN
+from caret.relay.snapshot_replication import SnapshotReplicator
+
+
+async def test_a_home_region_that_has_lost_its_data_does_not_count_as_reached() -> None:
+    home_redis, local_redis = AsyncMock(), AsyncMock()
+    home_redis.get.side_effect = [b"1", None]  # the counter of changes, then no data
+    home_redis.hgetall.return_value = local_redis.hgetall.return_value = {}
+    local_redis.exists.return_value = 0
+    replicator = SnapshotReplicator(home_redis, local_redis, region="east", max_disconnect_s=60)
+
+    await replicator.sync()
+    await replicator.sync()
+
+    local_redis.set.assert_awaited_once_with(HOME_LAST_SEEN, "1", ex=60)
