@@ -187,6 +187,21 @@ def test_a_tenants_own_pool_has_dedicated_nodes(million_user_chart: Rendered) ->
     assert template["spec"]["tolerations"]
 
 
+def test_egress_to_the_internet_excludes_private_networks(rendered: Rendered) -> None:
+    blocks = [
+        peer["ipBlock"]
+        for policy in rendered.of_kind("NetworkPolicy").values()
+        for rule in policy["spec"].get("egress", ())
+        for peer in rule.get("to", ())
+        if "ipBlock" in peer
+    ]
+
+    assert blocks
+    for block in blocks:
+        # The second network contains the metadata service of most clouds.
+        assert {"10.0.0.0/8", "169.254.0.0/16"} <= set(block["except"])
+
+
 def test_only_prometheus_can_reach_control_plane_metrics() -> None:
     rendered = render(changes={"podMonitor": {"enabled": True}})
     monitoring = [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "mon"}}}]

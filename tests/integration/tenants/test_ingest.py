@@ -271,17 +271,6 @@ def test_an_invalid_record_does_not_affect_others_in_its_entry(
     assert request_ids(company) == {valid_record.request_id}
 
 
-def test_a_record_that_postgres_refuses_does_not_affect_others_in_its_entry(
-    company: Company, stream: UsageStream
-) -> None:
-    valid_record, refused_record = completion(company), completion(company, language="a\x00b")
-    send(valid_record, refused_record)
-
-    ingest_all_entries(stream)
-
-    assert request_ids(company) == {valid_record.request_id}
-
-
 def test_a_record_of_an_unknown_tenant_is_rejected(company: Company, stream: UsageStream) -> None:
     before, record = last_rejected(), completion(company)
     send(completion(company, tenant_id=TenantId(new_id())), record)

@@ -149,3 +149,19 @@ async def test_the_cache_is_kept_without_a_switch_of_branches(tmp_path: Path) ->
     session.run_upkeep()
 
     assert len(session.cache) == 1
+
+
+async def test_secret_files_and_files_of_other_repositories_are_no_context(tmp_path: Path) -> None:
+    session, uris = create_session(), {}
+    for name in ("shop/b.py", "shop/.env", "other/c.py", "shop/a.py"):
+        path = tmp_path / name
+        (path.parent / ".git").mkdir(parents=True, exist_ok=True)
+        uris[name] = path.as_uri()
+        session.open(uris[name], "python", "x = 1\n")
+        session.change(uris[name], [TextChange("x = 12\n")])
+    current_file = session.files.get(uris["shop/a.py"])
+    assert current_file is not None
+
+    context = session._build_context(current_file)
+
+    assert [file.path for file in context.files] == ["b.py"]
