@@ -40,7 +40,6 @@ def test_a_user_of_an_unverified_domain_is_recorded_but_not_a_member(
     if is_claimed:
         make_domain(company, domain)
     email = f"ada@{domain}"
-
     provider.create_user(email)
 
     assert email not in members(company)
