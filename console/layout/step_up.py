@@ -95,7 +95,7 @@ def _has_recent_authentication(request: HttpRequest) -> bool:
 def _reauthentication_url(request: HttpRequest) -> str:
     """Return the URL of the step-up page.
 
-    Users whom an identity provider signed in cannot use a password, so they sign in again.
+    A user of an identity provider cannot confirm with a password, and signs in again instead.
     """
     if provider_tenant_of(request) is not None:
         return reverse("console:sign-in-again")

@@ -25,7 +25,7 @@ _SCHEMES: Final = {"ws": "http", "wss": "https"}
 
 @dataclass(frozen=True, slots=True)
 class Viewer:
-    """The user for whom a socket was opened."""
+    """The signed-in user of a socket."""
 
     actor: Actor
     language: str  # one of settings.LANGUAGES

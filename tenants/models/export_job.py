@@ -13,7 +13,7 @@ from tenants.models.user import User
 class ExportJob(models.Model):
     """A requested export, its progress and its result.
 
-    The row remains after its file is deleted. It proves which data was exported, and for whom.
+    The row remains after its file is deleted. It names the exported data and the requester.
     """
 
     pk = models.CompositePrimaryKey("tenant_id", "id")

@@ -25,8 +25,8 @@ class RetrievalChunk(models.Model):
     pk = models.CompositePrimaryKey("tenant_id", "id")
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
     id = models.UUIDField(editable=False)
-    # The user, or the service key (prefix "key:"), for whom retrieval finds the chunk in strict
-    # isolation. "": for the whole tenant.
+    # In strict isolation, retrieval finds the chunk only for this user or service key (prefix
+    # "key:"). "": for the whole tenant.
     holder = models.TextField()
     # Digests of 16 bytes, with a key of the tenant and holder. scope_digest: of the repository.
     # file_digest: of repository and path. chunk_digest: of repository, path, text and embedding

@@ -40,7 +40,7 @@ class DataClassTerms:
 
     @property
     def is_overridable(self) -> bool:
-        """Whether a retention rule or the policy's `retention_days` can set the days."""
+        """Return True if a retention rule or the policy's `retention_days` can set the days."""
         return self.is_purged and self.min_days < self.max_days
 
 

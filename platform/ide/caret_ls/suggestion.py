@@ -41,7 +41,7 @@ class RemainingSuggestion:
 
     @property
     def is_typed_into(self) -> bool:
-        """Whether the user has typed a part of the suggestion."""
+        """Return True if the user has typed a part of the suggestion."""
         return len(self.text) < len(self.suggestion.text)
 
 

@@ -60,7 +60,7 @@ class BudgetEffect:
     """The immediate effect of a budget that is not saved yet."""
 
     num_stopped: int  # members whose completions would stop, and do not stop without this budget
-    spent_micros: int  # in the current month, by the users to whom the budget applies
+    spent_micros: int  # in the current month, by the users under the budget
     limit_micros: int  # of the month
 
 

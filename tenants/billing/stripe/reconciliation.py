@@ -29,7 +29,7 @@ class MeterComparison:
 
     @property
     def is_equal(self) -> bool:
-        """Whether the totals are equal, and no event waits or is stuck."""
+        """Return True if the totals are equal, and no event waits or is stuck."""
         return self.booked == self.stripe_quantity and not self.stuck and not self.waiting
 
 

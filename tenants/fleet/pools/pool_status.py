@@ -33,7 +33,7 @@ class FirstToken:
 
     @property
     def is_over(self) -> bool:
-        """Whether the 99th percentile exceeds the target."""
+        """Return True if the 99th percentile exceeds the target."""
         return self.p99_ms > self.target_ms
 
 

@@ -1,4 +1,4 @@
-"""Manual changes to users whom SCIM has provisioned: the last change wins."""
+"""Manual changes to users that SCIM has provisioned: the last change wins."""
 
 import secrets
 

@@ -12,7 +12,7 @@ _MAX_SHOWN_MEMBERS: Final = 50
 
 @dataclass(frozen=True, slots=True)
 class MemberCount:
-    """The number of members for whom a feature or a field of the policy changes."""
+    """A feature or a field of the policy, and the number of members that its change affects."""
 
     title: str  # of the feature or field
     num: int
