@@ -14,7 +14,7 @@ from console.api.pagination import Items, PageQuery, PageResponse
 from tenants.base.pagination import Page
 from tenants.base.permissions import Permission
 from tenants.privacy.consent.consent import UserConsent
-from tenants.privacy.consent.consent_texts import USER_WORDINGS, ConsentKind, get_consent_text
+from tenants.privacy.consent.consent_texts import USER_CONSENT_TEXTS, ConsentKind, get_consent_text
 from tenants.privacy.consent.queries import (
     ConsentReceiptView,
     OwnConsent,
@@ -119,7 +119,9 @@ def _to_response(own: OwnConsent) -> OwnConsentResponse:
         allowance=ConsentResponse.model_validate(own.allowance),
         consent=ConsentResponse.model_validate(own.consent),
         retention_days=own.retention_days,
-        consent_texts=[_consent_text(kind, version) for kind, version in USER_WORDINGS.items()],
+        consent_texts=[
+            _consent_text(kind, version) for kind, version in USER_CONSENT_TEXTS.items()
+        ],
     )
 
 

@@ -98,5 +98,5 @@ def get_request(request: AuthenticatedRequest, request_id: uuid.UUID) -> dict[st
         "target_ms": explanation.target_ms,
         "is_slow": explanation.is_slow,
         "stages": explanation.stages,
-        "verdicts": explanation.verdicts,
+        "verdicts": explanation.findings,
     }

@@ -53,7 +53,7 @@ ENTRIES: Final = (
     _E("send", _("Test a key"), "console:keys", _READ_KEYS, _("try api key token works check")),
     _E("rotate", _("Rotate or revoke a key"), "console:keys", (_P.CREATE_KEYS,),
        _("replace secret delete block leaked lost key")),
-    _E("settings", _("Key policy"), "console:keys-rules", (_P.WRITE_POLICY,),
+    _E("settings", _("Key policy"), "console:keys-policy", (_P.WRITE_POLICY,),
        _("maximum lifetime expiry idle keys rules")),
     _E("warning", _("Leaked keys"), "console:keys", _READ_KEYS, _("public github secret scanning"),
        "?concern=leaked"),

@@ -63,8 +63,8 @@ class SlowRow:
     total_ms: float  # the duration of the waterfall
     target_x: float  # position of the target in the waterfall, in SVG units
     bars: list[StageBar]
-    verdict: Finding  # the most important finding
-    others: tuple[Finding, ...]  # the other findings
+    main_finding: Finding  # the most important one
+    other_findings: tuple[Finding, ...]
 
 
 @require_GET
@@ -121,7 +121,7 @@ def _csv_response(rows: list[SlowRow], *, num_unreachable: int) -> HttpResponse:
                 row.generated_tokens,
                 row.num_in_flight_at_replica,
             ),
-            row.verdict,
+            row.main_finding,
         )
         for row in rows
     ]
@@ -172,8 +172,8 @@ def _to_row(slow_request: SlowRequest) -> SlowRow:
         total_ms=total_ms,
         target_x=min(WIDTH, slow_request.explanation.target_ms / total_ms * WIDTH),
         bars=[_to_stage_bar(stage, total_ms) for stage in slow_request.explanation.stages],
-        verdict=slow_request.explanation.verdicts[0],
-        others=slow_request.explanation.verdicts[1:],
+        main_finding=slow_request.explanation.findings[0],
+        other_findings=slow_request.explanation.findings[1:],
     )
 
 

@@ -5,10 +5,10 @@ file is valid without the line, the file must be valid with the completed line, 
 incomplete but valid (an open bracket, a block without its body). If the file is invalid without the
 line, the completed line must not add errors.
 
-In three cases the file may also have as many errors as with the line that the user has begun: the
-file is invalid without the line; the line begins with a closing bracket; or the completion's last
-line is visibly incomplete. In doubt the completion is accepted: the filter withholds only clear
-errors.
+In three cases it is also enough that the completion adds no errors to the file as it is now, with
+the user's unfinished line: the file is invalid without the line; the line begins with a closing
+bracket; or the completion's last line is visibly incomplete. In doubt the completion is accepted:
+the filter withholds only clear errors.
 """
 
 from collections.abc import Callable, Iterator
@@ -30,7 +30,7 @@ MAX_PARSING_S: Final = 0.06  # CPU time for one completion; about 60 short lines
 # A line that ends with one of these continues on the next line.
 _CONTINUATION_ENDS: Final = tuple("+-*/%=&|<>?!.\\~^")
 # A line that begins with one of these (a decorator, an attribute, a comment) needs the next line.
-_ANNOTATION: Final = ("@", "#[", "#")
+_ANNOTATION: Final = ("@", "#")
 # Statements of these grammars span lines without any mark, so each line may be incomplete.
 _LENIENT: Final = frozenset({Grammar.SQL, Grammar.HTML, Grammar.YAML})
 # Grammars with preprocessor directives, which are not indented with their block.
@@ -105,8 +105,8 @@ class SyntaxChecker:
             return True
         # Without a line that begins with a closing bracket, the brackets below have wrong partners.
         is_closing = self._near_excerpt.line_before.lstrip()[:1] in tuple(CLOSERS)
-        may_be_incomplete = self._stable_errors or is_closing or not self._is_complete(completion)
-        return bool(may_be_incomplete) and num_errors <= self._errors_without_completion
+        may_keep_errors = self._stable_errors or is_closing or not self._is_complete(completion)
+        return bool(may_keep_errors) and num_errors <= self._errors_without_completion
 
     @cached_property
     def _is_prose(self) -> bool:

@@ -4,13 +4,15 @@ Parsing 5,000 lines would take 40 ms. An excerpt keeps the lines nearest to the 
 lines, it keeps only those that open and close the enclosing blocks: lines at which the indentation
 decreases.
 
-    class Shop:                 kept: opens the block
-        name = ""               left out
-        def open(self):         kept: opens the block
+    class Shop {                kept: opens the block
+        name = "";              left out
+        open() {                kept: opens the block
             ...                 the nearest lines: kept
-            self.|
+            this.|
             ...                 the nearest lines: kept
-        }                       kept if it is a closing line
+        }                       kept: closes the block
+        close() { ... }         left out
+    }                           kept: closes the block
 
 This module has no grammars. It knows only brackets, quotes, and the words and marks at the
 beginning of lines that close or continue a block.
@@ -89,9 +91,9 @@ def _select_above(lines: list[str], num_kept: int) -> list[str]:
         if line_indent >= indent and line_indent != continued_indent:
             continue
         indent = line_indent
-        if (opener := _find_stand_in(line)) is not None:
+        if (opener := _make_stand_in(line)) is not None:
             selected += [line, opener]
-            continued_indent = _find_continued_indent(opener)
+            continued_indent = None  # a stand-in is an `if` or a `try`, which continues no block
             top = position
             continue
         first = _find_opening(lines, position)
@@ -155,7 +157,7 @@ def _find_head_end(lines: list[str], position: int) -> int:
     return position + 1
 
 
-def _find_stand_in(line: str) -> str | None:
+def _make_stand_in(line: str) -> str | None:
     """Return a stand-in for the `if` or `try` that the line continues.
 
     A stand-in saves the search for the actual line. Return None if the search is necessary.
@@ -211,7 +213,8 @@ def _select_below(lines: list[str], num_kept: int, indent: int) -> list[str]:
         if is_closing or line_indent < last_indent:
             last_indent = line_indent
         if is_closing:
-            selected.append(line.rstrip().rstrip(","))  # the text after it is left out
+            # Without the comma, because the lines after it are left out.
+            selected.append(line.rstrip().rstrip(","))
         if line_indent == 0 and not is_inside_omitted:
             break
     return selected

@@ -1,4 +1,4 @@
-"""`manage.py COMMAND`: runs commands without Django's settings, or delegates to Django.
+"""`manage.py COMMAND`: runs the commands that need no Django settings. Django runs all others.
 
 `up` and `down` must not read the settings, because the secrets for them may not exist yet.
 """
@@ -6,6 +6,7 @@
 import sys
 from collections.abc import Callable
 from textwrap import indent
+from typing import Final
 
 from caret.foundation.environment import BadSetting
 from caret.local.errors import ExitCode, ServiceFailed, StartupError
@@ -18,6 +19,8 @@ def run(argv: list[str]) -> int:
     without a traceback.
     """
     command = argv[1] if len(argv) > 1 else "help"
+    if command in _WITHOUT_ARGUMENTS and not _HELP_OPTIONS.isdisjoint(argv[2:]):
+        return _print_usage(command)
     try:
         return _COMMANDS.get(command, _django)(argv)
     except BadSetting as error:
@@ -35,14 +38,23 @@ def _help(argv: list[str]) -> int:
 
     Django's own overview does not list the commands of this module.
     """
-    if not (arguments := argv[2:]):
+    arguments = argv[2:]
+    if not arguments or arguments[0] in _HELP_NAMES:
         from caret.cli_help import render_overview
 
         sys.stdout.write(render_overview())
         return ExitCode.OK
     if arguments[0] in _COMMANDS:
-        return _COMMANDS[arguments[0]]([argv[0], arguments[0], "--help"])
+        return run([argv[0], arguments[0], "--help"])
     return _django(argv)
+
+
+def _print_usage(command: str) -> int:
+    """Print the help of a command without arguments."""
+    from caret.cli_help import render_usage
+
+    sys.stdout.write(render_usage(command))
+    return ExitCode.OK
 
 
 def _up(argv: list[str]) -> int:
@@ -130,8 +142,12 @@ def _django(argv: list[str]) -> int:
     return ExitCode.OK
 
 
+_HELP_OPTIONS: Final = frozenset({"--help", "-h"})
+_HELP_NAMES: Final = _HELP_OPTIONS | {"help"}
+# These commands have no parser that handles `--help`.
+_WITHOUT_ARGUMENTS: Final = frozenset({"down", "gateway", "relay", "probe"})
 _COMMANDS: dict[str, Callable[[list[str]], int]] = {
-    **dict.fromkeys(("help", "--help", "-h"), _help),
+    **dict.fromkeys(_HELP_NAMES, _help),
     "up": _up,
     "down": _down,
     "complete": _complete,

@@ -1,4 +1,4 @@
-"""The output of `manage.py help`: the commands, grouped by purpose.
+"""The texts of `manage.py help`: all commands, grouped by purpose, and the help of simple ones.
 
 This module reads no settings, because the help must also work before an installation exists.
 """
@@ -72,3 +72,12 @@ def render_overview() -> str:
         "",
     ]
     return "\n".join(lines)
+
+
+def render_usage(command: str) -> str:
+    """Return the help of a command without arguments."""
+    (duty,) = (commands[command] for commands in GROUPS.values() if command in commands)
+    return (
+        f"usage: manage.py {command}\n\n{duty}\n\n"
+        "It has no arguments. Its settings are environment variables: platform/docs/settings.md.\n"
+    )

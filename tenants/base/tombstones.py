@@ -24,7 +24,7 @@ from caret.foundation.ids import TenantId
 STORAGE: Final = "destroyed_keys"  # its name in Django's STORAGES
 # The hourly task checks the erasures of this period. A longer outage of the store is noticed in
 # time, because each run of the task fails meanwhile.
-LOOKS_BACK: Final = timedelta(days=14)
+LOOKBACK: Final = timedelta(days=14)
 _README: Final = "README"
 _README_TEXT: Final = b"Never clear this: see platform/docs/backup.md of Caret.\n"
 

@@ -13,7 +13,7 @@ from caret.foundation.ids import RequestId, UserId, new_request_id
 from tenants.demo.members import DemoCompany, DemoUser
 from tenants.demo.traffic.timeline import TimelineEvent
 from tenants.privacy.consent.consent import UserConsent
-from tenants.privacy.consent.consent_texts import USER_WORDINGS
+from tenants.privacy.consent.consent_texts import USER_CONSENT_TEXTS
 from tenants.privacy.consent_lifecycle import ConsentChoice, set_consent, withdraw_consent
 from tenants.privacy.content_capture.erasure import erase_requested_content
 from tenants.privacy.content_capture.operations import store_content
@@ -94,7 +94,7 @@ def _make_consent(company: DemoCompany, person: DemoUser) -> Callable[[datetime]
     def agree(now: datetime) -> None:
         set_consent(
             actor=person.as_actor(company.timeline.tenant_id),
-            choice=ConsentChoice(consent, frozenset(USER_WORDINGS.values())),
+            choice=ConsentChoice(consent, frozenset(USER_CONSENT_TEXTS.values())),
             now=now,
         )
 

@@ -83,15 +83,18 @@ def appoint_owner(*, actor: Actor, email: str, reason: str, now: datetime) -> No
         raise InvalidValue("email", "This is not a valid e-mail address.")
     with tenant_scope(actor.tenant_id):
         mark_snapshot_stale(tenant_id=actor.tenant_id)  # locks the tenant
-        members = Membership.objects.filter(
-            tenant_id=actor.tenant_id, user__email=email, ended_at=None
-        )
-        membership = members.order_by("user_id").first()
-        if membership is None:
-            raise NotFound(_NO_MEMBER, email=email)
+        try:
+            # At most one row: e-mail addresses are unique.
+            membership = Membership.objects.get(
+                tenant_id=actor.tenant_id, user__email=email, ended_at=None
+            )
+        except Membership.DoesNotExist as error:
+            raise NotFound(_NO_MEMBER, email=email) from error
         if membership.role == Role.OWNER:
             raise Conflict("{email} is already an owner.", email=email)
-        members.update(role=Role.OWNER)
+        Membership.objects.filter(tenant_id=actor.tenant_id, user_id=membership.user_id).update(
+            role=Role.OWNER
+        )
         record_change(
             actor=actor,
             action="member.role_changed",

@@ -19,7 +19,7 @@ from tenants.privacy.consent.consent import (
 )
 from tenants.privacy.consent.consent_texts import (
     TENANT_CONSENT_TEXT,
-    USER_WORDINGS,
+    USER_CONSENT_TEXTS,
     ConsentKind,
     require_current,
 )
@@ -157,7 +157,7 @@ def _check_choice(choice: ConsentChoice) -> None:
         raise InvalidValue(
             "training", "Training uses only captured content. Consent to content capture, too."
         )
-    for kind, current in USER_WORDINGS.items():
+    for kind, current in USER_CONSENT_TEXTS.items():
         if choice.consent.is_granted(kind) and current not in choice.consent_texts:
             require_current("consent_texts", accepted_version="", current=current)
 

@@ -20,9 +20,9 @@ _BLOCK = bytes(64 * 1024)
 class FullDisk(Fault):
     """The disk of a store is full; at the end there is space again."""
 
-    part: str = ""
-    # Also end the segment of Postgres's write-ahead log. Without space for a new segment, Postgres
-    # panics.
+    store: str = ""
+    # Also end segments of Postgres's write-ahead log until none is left. Without space for a new
+    # segment, Postgres panics.
     ends_log: bool = False
 
     def begin(self, world: World) -> None:
@@ -34,7 +34,7 @@ class FullDisk(Fault):
         self._ballast(world).unlink(missing_ok=True)
 
     def _ballast(self, world: World) -> Path:
-        return world.disk_of(self.part) / "ballast"
+        return world.disk_of(self.store) / "ballast"
 
 
 def _fill(file: Path) -> None:
@@ -49,9 +49,12 @@ def _fill(file: Path) -> None:
 
 
 def _end_log(world: World) -> None:
+    """End segments of the write-ahead log until Postgres has none left, and panics."""
     try:
         with superuser(world.database) as connection:
+            # More than the segments that Postgres may have prepared: max_wal_size allows 8.
             for _ in range(16):
+                # The message is written to the log: Postgres does not end an empty segment.
                 connection.execute("SELECT pg_logical_emit_message(false, 'chaos', 'end')")
                 connection.execute("SELECT pg_switch_wal()")
     except psycopg.OperationalError:
@@ -59,6 +62,6 @@ def _end_log(world: World) -> None:
 
 
 def scenarios() -> Iterator[Scenario]:
-    yield FullDisk("disk-full-valkey", hold_s=_HOLD_S, part="valkey")
-    yield FullDisk("disk-full-postgres", hold_s=_HOLD_S, part="postgres")
-    yield FullDisk("disk-full-postgres-log", hold_s=_HOLD_S, part="postgres", ends_log=True)
+    yield FullDisk("disk-full-valkey", hold_s=_HOLD_S, store="valkey")
+    yield FullDisk("disk-full-postgres", hold_s=_HOLD_S, store="postgres")
+    yield FullDisk("disk-full-postgres-log", hold_s=_HOLD_S, store="postgres", ends_log=True)

@@ -23,9 +23,9 @@ from caret.local.databases.credentials import (
     write_credentials,
 )
 from caret.local.databases.postgres import EmbeddedPostgres
-from caret.local.databases.postgres_account import choose_account
 from caret.local.databases.postgres_cluster import postgres_environment, programs_of
 from caret.local.databases.postgres_roles import accepts_connections
+from caret.local.databases.postgres_user import choose_user
 from caret.local.databases.valkey import EmbeddedValkey
 from caret.local.paths import EmbeddedPaths
 from tests.benchmarks.installation import Home
@@ -112,7 +112,7 @@ def copy_to_standby(primary: Host, disks: Disks) -> None:
         *("--checkpoint", "fast"),
     )
     subprocess.run(command, check=True, capture_output=True, env=postgres_environment())
-    choose_account().give_to(data)
+    choose_user().give_to(data)
 
 
 def superuser(paths: EmbeddedPaths) -> psycopg.Connection:

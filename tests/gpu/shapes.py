@@ -1,8 +1,8 @@
 """Folders of models without weights: vLLM gives them random ones (`--load-format dummy`).
 
 This takes no disk space and almost no time. vLLM applies the profile's quantization to the random
-weights, as it does to real ones. Tensors of the same shape get the same values, so a greedy
-completion soon repeats two tokens, and one with temperature 1 is random.
+weights, as it does to real ones. Tensors of the same shape get the same values. A greedy completion
+therefore soon alternates between two tokens; a completion with temperature 1 is random text.
 """
 
 import json
@@ -25,9 +25,10 @@ class ModelShape:
     is_tied: bool  # the output layer has the weights of the embedding
 
 
-# The shapes of Qwen2.5-Coder. The demonstration model's tokenizer has the same FIM markers.
+# The shapes of Qwen2.5-Coder.
 SMALL: Final = ModelShape("1.5b", 1_536, 8_960, 28, 12, 2, 151_936, is_tied=True)
 LARGE: Final = ModelShape("7b", 3_584, 18_944, 28, 28, 4, 152_064, is_tied=False)
+# Not the shape of a real model. It is for a quick check of the measurement itself.
 TINY: Final = ModelShape("tiny", 128, 256, 2, 2, 1, 8_192, is_tied=True)
 
 
@@ -41,7 +42,7 @@ def write_model(shape: ModelShape, folder: Path) -> None:
 
 def _make_config(shape: ModelShape) -> dict[str, Any]:
     return {
-        # Not Qwen2: for that model, transformers replaces the rules of the tokenizer by its own,
+        # Not Qwen2: for that model, transformers replaces the rules of the tokenizer with its own,
         # and the gateway rejects an engine with another tokenizer. Qwen3 has the same layers, with
         # norms of queries and keys instead of biases.
         "architectures": ["Qwen3ForCausalLM"],
@@ -68,6 +69,8 @@ def _make_config(shape: ModelShape) -> dict[str, Any]:
 
 def _make_tokenizer(num_tokens: int) -> dict[str, Any]:
     """Return the demonstration model's tokenizer with more tokens, which no text contains.
+
+    It has the FIM markers of Qwen2.5-Coder.
 
     The output layer of a model with a small vocabulary would be faster than the real one. Random
     weights write any token, so each must have a text: without text, the gateway sends nothing.

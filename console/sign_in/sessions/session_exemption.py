@@ -3,11 +3,13 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
+from uuid import UUID
 
 from django.http import HttpRequest
 
 from caret.foundation.ids import TenantId
 from tenants.identity.domains.queries import find_owning_tenant
+from tenants.identity.sso.queries import find_provider_id
 
 _EXEMPTION_S: Final = 3600  # enough to test the change and undo it
 
@@ -16,10 +18,15 @@ _EXEMPTION_S: Final = 3600  # enough to test the change and undo it
 def exempt_session(request: HttpRequest, tenant_id: TenantId, email: str) -> Iterator[str | None]:
     """Yield the session key of the request. The change in the block must not end this session.
 
-    `email` is the user's address. If the tenant owns its domain before or after the block, the
-    change has ended all other sessions of the domain's users. This one then expires in an hour.
+    `email` is the user's address. If the block changes how its user signs in, the change has ended
+    all other sessions of the address's domain. This one then expires in an hour.
     """
-    owner_before = find_owning_tenant(email)
+    provider_before = _find_provider_id(tenant_id, email)
     yield request.session.session_key
-    if tenant_id in (owner_before, find_owning_tenant(email)):
+    if _find_provider_id(tenant_id, email) != provider_before:
         request.session.set_expiry(_EXEMPTION_S)
+
+
+def _find_provider_id(tenant_id: TenantId, email: str) -> UUID | None:
+    """Return the ID of the tenant's identity provider, if the user must sign in there."""
+    return find_provider_id(tenant_id) if find_owning_tenant(email) == tenant_id else None

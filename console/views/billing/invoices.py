@@ -95,9 +95,9 @@ def invoice(request: HttpRequest, member: CurrentMember, number: int) -> HttpRes
     invoice_view = find_invoice(actor=member.actor, number=number)
     missing_fields = list_missing_fields(invoice_view.document)
     context = {
-        "number": number,
+        "url_number": number,  # the document shows `head.number`, such as ACME-000001
         "document": present_document(invoice_view),
-        "missing": [_EINVOICE_FIELDS[name] for name in missing_fields],
+        "missing_fields": ", ".join(str(_EINVOICE_FIELDS[name]) for name in missing_fields),
         "sha256": hashlib.sha256(invoice_view.json).hexdigest(),  # of the JSON file
     }
     return render_page(request, member, _PAGE, context)

@@ -88,7 +88,7 @@ class KeyLine:
     tone: str  # kind of the state's <c-badge>
     is_active: bool
     is_leaked: bool
-    can_rotate: bool  # by the actor, as `can_revoke`
+    can_rotate: bool
     can_revoke: bool
 
 

@@ -26,7 +26,7 @@ from tenants.base.permissions import Permission
 from tenants.compliance.data_subjects.export_bundle import BundleRequest, require_own_user_id
 from tenants.privacy.consent.consent import UserConsent
 from tenants.privacy.consent.consent_texts import (
-    USER_WORDINGS,
+    USER_CONSENT_TEXTS,
     ConsentKind,
     ConsentText,
     get_consent_text,
@@ -129,7 +129,7 @@ def withdraw(request: HttpRequest, member: CurrentMember, kind: str) -> HttpResp
         }
         return render_page(request, member, "console/my_data/withdraw.html", context)
     keeps_content_capture = current_consent.content_capture and consent_kind is ConsentKind.TRAINING
-    text_versions = frozenset({USER_WORDINGS[ConsentKind.CONTENT_CAPTURE]})
+    text_versions = frozenset({USER_CONSENT_TEXTS[ConsentKind.CONTENT_CAPTURE]})
     choice = ConsentChoice(
         UserConsent(content_capture=keeps_content_capture, training=False),
         text_versions if keeps_content_capture else frozenset(),
@@ -157,7 +157,7 @@ def _consent_questions(consent: OwnConsent) -> list[ConsentQuestion]:
             is_content_capture_missing=kind is ConsentKind.TRAINING
             and not consent.consent.content_capture,
         )
-        for kind, version in USER_WORDINGS.items()
+        for kind, version in USER_CONSENT_TEXTS.items()
     ]
 
 

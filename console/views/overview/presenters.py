@@ -29,15 +29,15 @@ from console.usage_filters.number_format import (
 from console.usage_filters.time_buckets import list_times, values_over_time
 from tenants.base.permissions import Permission
 from tenants.security.authorization.actor import Actor
-from tenants.usage.reports.counters import CounterOrigin, UsageCounters
+from tenants.usage.reports.counters import CounterSource, UsageCounters
 from tenants.usage.reports.latency import LatencyReport, LatencyRow
 from tenants.usage.reports.metric_definitions import acceptance, cancellation, ratio
 from tenants.usage.reports.overview import Overview
 from tenants.usage.reports.queries import ReportRow
 
-SOURCES: Final[dict[CounterOrigin, str | Promise]] = {
-    CounterOrigin.SERVER: _("Measured by the server"),
-    CounterOrigin.CLIENT: _("Reported by the client"),
+SOURCES: Final[dict[CounterSource, str | Promise]] = {
+    CounterSource.SERVER: _("Measured by the server"),
+    CounterSource.CLIENT: _("Reported by the client"),
 }
 
 # A relative change of a latency or of the load up to this counts as random variation.
@@ -147,7 +147,7 @@ def _build_first_token_figure(
             "99th percentile of the time from the request's arrival at the gateway to "
             "the first text sent, for completed requests."
         ),
-        source=str(SOURCES[CounterOrigin.SERVER]),
+        source=str(SOURCES[CounterSource.SERVER]),
         url=_request_list_url(usage_filters, mode=Mode.INLINE.value, order="slow"),
         tone="" if inline is None or p99_ms is None else ("good" if inline.is_on_target else "bad"),
         comparison="" if inline is None else _describe_target(inline),
@@ -170,7 +170,7 @@ def _build_cancelled_figure(
             better="less",
         ),
         definition=gettext("Share of requests that the client cancelled or superseded."),
-        source=CounterOrigin.SERVER,
+        source=CounterSource.SERVER,
         url=_request_list_url(usage_filters, ended="cancelled"),
     )
 
@@ -189,7 +189,7 @@ def _build_cached_figure(usage_filters: UsageFilters, usage_overview: Overview) 
             "Share of prompt tokens that came from the engine's cache, for requests "
             "whose engine reported it."
         ),
-        source=CounterOrigin.SERVER,
+        source=CounterSource.SERVER,
         url=f"{reverse('console:cache')}?{usage_filters.query}",
     )
 
@@ -214,7 +214,7 @@ def build_acceptance_figure(
             better="more",
         ),
         definition=gettext("Share of shown suggestions that were accepted fully or partially."),
-        source=CounterOrigin.CLIENT,
+        source=CounterSource.CLIENT,
         url=f"{reverse('console:usage-quality')}?{usage_filters.query}",
     )
 
@@ -231,7 +231,7 @@ def _build_load_figure(usage_filters: UsageFilters, speeds: LatencyReport | None
             "Average number of requests in flight at a replica when a new request arrives. "
             "Each gateway counts its own requests, from all tenants."
         ),
-        source=str(SOURCES[CounterOrigin.SERVER]),
+        source=str(SOURCES[CounterSource.SERVER]),
         url=_request_list_url(usage_filters, order="replica_load"),
     )
 
@@ -267,7 +267,7 @@ def _compare_share(
 
 
 def _build_share_figure(
-    label: str, compared: _ComparedShare, *, definition: str, source: CounterOrigin, url: str
+    label: str, compared: _ComparedShare, *, definition: str, source: CounterSource, url: str
 ) -> OverviewFigure:
     return OverviewFigure(
         label=label,

@@ -38,7 +38,7 @@ from tenants.billing.spending.month_cost import MonthCost
 from tenants.billing.spending.queries import read_month_cost
 from tenants.compliance.attention import Alert, AlertKind, list_alerts
 from tenants.security.authorization.actor import Actor
-from tenants.usage.reports.counters import CounterOrigin
+from tenants.usage.reports.counters import CounterSource
 from tenants.usage.reports.overview import SeatUse, UsageSummary, read_usage_summary
 
 _PAGE: Final = "console/overview/summary.html"
@@ -133,7 +133,7 @@ def _build_seats_figure(actor: Actor, seats: SeatUse) -> OverviewFigure:
             "Members who used Caret in the last 30 days. The other seats are idle; you pay for "
             "them, too."
         ),
-        source=str(SOURCES[CounterOrigin.SERVER]),
+        source=str(SOURCES[CounterSource.SERVER]),
         url=reverse("console:members") if actor.has_permission(Permission.READ_MEMBERS) else "",
         comparison=ngettext("%(num)s idle seat", "%(num)s idle seats", idle)
         % {"num": format_count(idle)},
@@ -150,7 +150,7 @@ def _build_requests_figure(usage_filters: UsageFilters, summary: UsageSummary) -
         value="" if now is None else format_count(now),
         change=describe_change(now, before),
         definition=gettext("Completions that clients requested in the last 30 days."),
-        source=str(SOURCES[CounterOrigin.SERVER]),
+        source=str(SOURCES[CounterSource.SERVER]),
         url=f"{reverse('console:usage')}?{usage_filters.query}",
     )
 

@@ -22,7 +22,7 @@ _HISTORY: Final = ListPage(
     ),
     context=lambda query, _page: {
         "tabs": tabs(query.request, query.member),
-        "is_first": query.cursor is None,
+        "is_first_page": query.cursor is None,
     },
     csv=CsvFile(
         "policy-versions",

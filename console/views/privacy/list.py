@@ -20,7 +20,7 @@ from tenants.identity.members.queries import read_page_of_members
 from tenants.privacy.consent.consent import NO_CONSENT, UserConsent
 from tenants.privacy.consent.consent_texts import (
     TENANT_CONSENT_TEXT,
-    USER_WORDINGS,
+    USER_CONSENT_TEXTS,
     get_consent_text,
 )
 from tenants.privacy.consent.queries import (
@@ -60,7 +60,7 @@ def overview(request: HttpRequest, member: CurrentMember) -> HttpResponse:
         "overview": get_consent_overview(actor=member.actor),
         "wordings": [
             get_consent_text(TENANT_CONSENT_TEXT),
-            *map(get_consent_text, USER_WORDINGS.values()),
+            *map(get_consent_text, USER_CONSENT_TEXTS.values()),
         ],
         "may_change": member.actor.has_permission(Permission.WRITE_POLICY),
         "may_export": member.actor.has_permission(Permission.EXPORT),

@@ -32,7 +32,7 @@ _PAGE: Final = "console/retention/detail.html"
 
 
 class RetentionPeriodForm(forms.Form):
-    days = forms.IntegerField(label=_("Days"))  # __init__ adds the limits of the data class
+    """The field `days`, with the limits of a data class."""
 
     def __init__(self, terms: DataClassTerms, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -169,7 +169,8 @@ def _render_page(
 ) -> HttpResponse:
     """Show the form, with a preview if it contains valid days.
 
-    The form gets the version that is in force now. After a conflict, saving again replaces it.
+    The form gets the version that is in force now. After a conflict, saving again replaces this
+    version.
     """
     now = timezone.now()
     rule = find_rule(actor=member.actor, data_class=chosen_class)
@@ -179,14 +180,13 @@ def _render_page(
         purge_preview = preview_purge(
             actor=member.actor, data_class=chosen_class, days=days, now=now
         )
-    initial = {"reason": "" if save is None else save.data.get("reason", "")}
     context = {
         "terms": DATA_CLASSES[chosen_class],
         "rule": rule,
         "form": form
         if form.is_bound
         else RetentionPeriodForm(DATA_CLASSES[chosen_class], initial={"days": rule.days}),
-        "save": save if save is not None else SaveForm(initial=initial),
+        "save": save if save is not None else SaveForm(),
         "expected_version": rule.version or 0,
         "preview": purge_preview,
         "days": days,
@@ -197,7 +197,10 @@ def _render_page(
 
 
 def _parse_data_class(text: str) -> DataClass:
-    """Return the data class, whose retention tenants can change. Raises Http404."""
+    """Return the data class.
+
+    Raises Http404 if it does not exist, or if tenants cannot change its retention.
+    """
     try:
         data_class = DataClass(text)
     except ValueError as error:

@@ -8,7 +8,7 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
 from console.usage_filters.number_format import format_count, format_share
-from tenants.usage.reports.counters import CounterOrigin, UsageCounters
+from tenants.usage.reports.counters import CounterSource, UsageCounters
 from tenants.usage.reports.metric_definitions import (
     acceptance,
     cancellation,
@@ -29,7 +29,7 @@ class ReportColumn:
     name: str  # of the column in CSV files
     title: str | Promise
     definition: str | Promise
-    source: CounterOrigin
+    source: CounterSource
     compute: MetricFunction
     format_value: Callable[[float], str] = format_count  # for pages; CSV files have the number
 
@@ -52,7 +52,7 @@ def _accepted_suggestions(counts: UsageCounters) -> float:
 
 
 # Short names, so that the table of columns stays readable.
-_S, _C = CounterOrigin.SERVER, CounterOrigin.CLIENT
+_S, _C = CounterSource.SERVER, CounterSource.CLIENT
 COLUMNS: Final[dict[ReportKind, tuple[ReportColumn, ...]]] = {
     ReportKind.USAGE: (
         ReportColumn("requests", _("Requests"), _("All requests, however they ended."), _S,

@@ -38,7 +38,7 @@ def find_key(
     )
 
 
-def find_readable_key_file(environment: Mapping[str, str], folder: Path) -> Path | None:
+def find_key_file_open_to_others(environment: Mapping[str, str], folder: Path) -> Path | None:
     """Return the first key file that is ignored because others have permissions for it.
 
     None: there is no such file.

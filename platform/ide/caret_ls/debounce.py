@@ -1,15 +1,15 @@
-"""Debouncing: how long to wait after a keystroke before a request is sent. Pure.
+"""Debouncing: the delay between a keystroke and the request. Pure.
 
 Rules:
 
-1. On a line that is blank before the cursor, or if the user invokes a suggestion, there is no wait.
-   Otherwise the wait is at least `min_delay_ms` (by default 75 ms), unless rule 5 applies. Rules 2
-   to 4 never extend it beyond 250 ms.
-2. The wait is at least one and a half of the user's usual time between keys. So requests are sent
+1. On a line that is blank before the cursor, or if the user invokes a suggestion, there is no
+   delay. Otherwise the delay is at least `min_delay_ms` (by default 75 ms), unless rule 5 applies.
+   Rules 2 to 4 never extend it beyond 250 ms.
+2. The delay is at least one and a half of the user's usual time between keys. So requests are sent
    when the user pauses, not at each key.
-3. Slow responses make frequent requests useless. So the wait grows with the response time.
-4. The wait grows with each rejected suggestion, up to four. An accepted suggestion resets it.
-5. Each key adds to an allowance of requests, and each request uses one. There is no wait while the
+3. Slow responses make frequent requests useless. So the delay grows with the response time.
+4. The delay grows with each rejected suggestion, up to four. An accepted suggestion resets it.
+5. Each key adds to an allowance of requests, and each request uses one. There is no delay while the
    allowance has a request left, and responses usually arrive within 150 ms and before the next key.
    So text appears early, but the number of requests for each key is limited. If the user has set a
    longer `min_delay_ms` than the default, this rule does not apply.
@@ -20,29 +20,29 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final
 
-MIN_WAIT_MS: Final = 75.0  # Copilot's wait
-MAX_WAIT_MS: Final = 250.0
-# Wait, as a multiple of the usual time between two keys (the gap). From replays of typing in
+MIN_DELAY_MS: Final = 75.0  # Copilot's delay
+MAX_DELAY_MS: Final = 250.0
+# Delay, as a multiple of the usual time between two keys (the gap). From replays of typing in
 # simulated time: with three quarters of the gap, a weak model gets a request at every second key,
 # and most responses arrive too late for the next key.
 _GAP_FACTOR: Final = 1.5
-USUAL_RESPONSE_MS: Final = 150.0  # slower responses extend the wait
+USUAL_RESPONSE_MS: Final = 150.0  # slower responses extend the delay
 _NUM_KEYS: Final = 12  # the last keys, which show the current speed of typing
 _MAX_TYPING_GAP_S: Final = 1.0  # a longer gap is a pause, and does not count
 _NUM_RESPONSES: Final = 8  # the last responses, which show how fast the gateway is
-_WAIT_GROWTH: Final = 0.1  # each rejected suggestion extends the wait by this share
-_MAX_REJECTIONS: Final = 4  # further ones do not extend the wait
+_DELAY_GROWTH: Final = 0.1  # each rejected suggestion extends the delay by this share
+_MAX_REJECTIONS: Final = 4  # further ones do not extend the delay
 # Requests that each key adds to the allowance. From replays of typing in simulated time: the result
-# of a request that is sent at once is visible more often than one after a wait.
+# of a request that is sent at once is visible more often than one after a delay.
 _ALLOWANCE_PER_KEY: Final = 0.33
 MAX_ALLOWANCE: Final = 3.0  # requests
 
 
 @dataclass(slots=True)
 class Debouncer:
-    """Computes waits from the typing speed, response times and rejections in one editor."""
+    """Computes delays from the typing speed, response times and rejections in one editor."""
 
-    min_delay_ms: float = MIN_WAIT_MS
+    min_delay_ms: float = MIN_DELAY_MS
     # Monotonic times of the last keys.
     _keys_s: deque[float] = field(default_factory=lambda: deque(maxlen=_NUM_KEYS))
     _responses_ms: deque[float] = field(default_factory=lambda: deque(maxlen=_NUM_RESPONSES))
@@ -75,7 +75,7 @@ class Debouncer:
         if self.is_eager():
             return 0.0
         passed_s = now_s - self._keys_s[-1]
-        return max(self._compute_pause_ms() / 1000 - passed_s, 0.0)
+        return max(self._compute_delay_ms() / 1000 - passed_s, 0.0)
 
     def is_eager(self, *, reserve: float = 0.0) -> bool:
         """Return whether a request may be sent at once (rule 5).
@@ -85,13 +85,13 @@ class Debouncer:
         response_ms = _median(self._responses_ms)
         is_fast = response_ms <= min(USUAL_RESPONSE_MS, self._usual_gap_ms() or USUAL_RESPONSE_MS)
         has_allowance = self._allowance >= 1 + reserve
-        return is_fast and has_allowance and self.min_delay_ms <= MIN_WAIT_MS
+        return is_fast and has_allowance and self.min_delay_ms <= MIN_DELAY_MS
 
-    def _compute_pause_ms(self) -> float:
+    def _compute_delay_ms(self) -> float:
         slow_ms = max(_median(self._responses_ms) - USUAL_RESPONSE_MS, 0.0)
-        patience = 1 + _WAIT_GROWTH * self._num_rejections
+        patience = 1 + _DELAY_GROWTH * self._num_rejections
         wanted_ms = max(self.min_delay_ms + slow_ms, _GAP_FACTOR * self._usual_gap_ms()) * patience
-        return min(max(wanted_ms, self.min_delay_ms), max(MAX_WAIT_MS, self.min_delay_ms))
+        return min(max(wanted_ms, self.min_delay_ms), max(MAX_DELAY_MS, self.min_delay_ms))
 
     def _usual_gap_ms(self) -> float:
         """Return the median time between two keys, without pauses; 0: not known yet."""

@@ -34,7 +34,7 @@ _BRACE_LANGUAGES: Final = frozenset(
         *("c", "cpp", "c++", "cuda-cpp", "objective-c", "csharp", "c#", "java", "kotlin", "scala"),
         *("go", "rust", "swift", "dart", "groovy", "php", "zig", "solidity"),
         *("javascript", "javascriptreact", "typescript", "typescriptreact", "vue", "svelte"),
-        *("shellscript", "bash", "sh", "zsh", "powershell", "perl", "r", "lua", "awk", "julia"),
+        *("shellscript", "bash", "sh", "zsh", "powershell", "perl", "r", "awk"),
     )
 )
 _BRACE: Final = re.compile(r"\{\s*$")

@@ -54,7 +54,7 @@ from pygls.lsp.server import LanguageServer
 from pygls.protocol import LanguageServerProtocol, lsp_method
 
 from caret_ls import VERSION
-from caret_ls.api_key import ask_keyring, find_key, find_readable_key_file
+from caret_ls.api_key import ask_keyring, find_key, find_key_file_open_to_others
 from caret_ls.assistant_features import add_assistant_features
 from caret_ls.clock import SystemLoopClock
 from caret_ls.completion_list import TRIGGER_CHARACTERS, needs_list, to_completion_list
@@ -141,7 +141,7 @@ class CaretServer(LanguageServer):
         self._editor_key: str | None = None  # the API key from the editor, or from a sign-in
         # A key file that is ignored because others have permissions for it. None: there is no such
         # file, or there is another API key.
-        self._readable_key_file: Path | None = None
+        self._key_file_open_to_others: Path | None = None
         self._editor_sign_in = EditorSignIn(self, self.sign_in)
 
     @property
@@ -190,12 +190,12 @@ class CaretServer(LanguageServer):
         for name in problems:
             _log.warning("settings.invalid name=%s", name)
         address = await self._find_address(settings, folder)
-        self._readable_key_file = (
-            find_readable_key_file(os.environ, folder) if address is None else None
+        self._key_file_open_to_others = (
+            find_key_file_open_to_others(os.environ, folder) if address is None else None
         )
         reason = (
             SignedOutReason.NO_KEY
-            if self._readable_key_file is None
+            if self._key_file_open_to_others is None
             else SignedOutReason.KEY_FILE_NOT_PRIVATE
         )
         self.session.set_up(settings, address, no_key_reason=reason)
@@ -228,8 +228,8 @@ class CaretServer(LanguageServer):
         params["gatewayUrl"] = self.session.settings.gateway_url
         if status is ServerStatus.SIGNED_OUT and self.session.board.signed_out_reason is not None:
             params["reason"] = self.session.board.signed_out_reason.value
-        if self._readable_key_file is not None:
-            params["keyFile"] = str(self._readable_key_file)
+        if self._key_file_open_to_others is not None:
+            params["keyFile"] = str(self._key_file_open_to_others)
         self.protocol.notify(STATUS, params)
 
     def _send_grown(self, uri: str) -> None:

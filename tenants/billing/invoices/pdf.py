@@ -37,6 +37,7 @@ from reportlab.platypus import (
 
 from tenants.base.money import MICROS_PER_CENT, format_amount, format_price
 from tenants.billing.invoices.document import (
+    SEATS,
     BankAccount,
     DocumentKind,
     InvoiceDocument,
@@ -227,7 +228,7 @@ def _build_row(line: InvoiceLine, document: InvoiceDocument) -> list[Any]:
 
 def _build_quantity(line: InvoiceLine) -> list[Paragraph]:
     if not line.unit:
-        return []
+        return []  # a correction, which is a single amount
     return [
         _paragraph(f"{line.quantity:,}", alignment=TA_RIGHT),
         _label_paragraph(line.unit, alignment=TA_RIGHT),
@@ -236,8 +237,8 @@ def _build_quantity(line: InvoiceLine) -> list[Paragraph]:
 
 def _build_price(line: InvoiceLine) -> list[Paragraph]:
     if not line.unit:
-        return []
-    basis = "per seat and month" if line.price_for == 1 else f"per {line.price_for:,}"
+        return []  # a correction, which is a single amount
+    basis = "per seat and month" if line.code == SEATS else f"per {line.price_for:,}"
     return [
         _paragraph(format_price(line.price_micros), alignment=TA_RIGHT),
         _label_paragraph(basis, alignment=TA_RIGHT),

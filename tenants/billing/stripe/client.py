@@ -2,7 +2,6 @@
 
 import base64
 import http.client
-import socket
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Final, TypeVar
@@ -161,7 +160,7 @@ class HttpStripe:
         connection = kind(self._url.hostname or "", self._url.port, timeout=self._timeout_s)
         try:
             connection.connect()
-        except (OSError, socket.gaierror) as error:
+        except OSError as error:
             raise StripeUnreachable(f"Stripe is not reachable ({type(error).__name__}).") from error
         return connection
 
@@ -180,6 +179,7 @@ def _to_error(status: int, data: bytes) -> StripeFailed:
         return _DuplicateEvent("Stripe already has this event.")
     message = f"Stripe responded with status {status}{f' ({error.code})' if error.code else ''}."
     if status in (409, 429):
+        # Stripe did not process the request, as if it had been unreachable.
         return StripeUnreachable(message)
     return StripeOutcomeUnknown(message) if status >= 500 else StripeRejected(message)
 

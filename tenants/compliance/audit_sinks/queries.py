@@ -28,7 +28,7 @@ class SinkView:
     name: str
     origin: str  # the address's scheme, host and port
     created_at: datetime
-    delivered_sequence: int  # the cursor: the entries after this one are delivered next
+    delivered_sequence: int  # of the newest delivered entry; later entries are delivered next
     num_waiting: int  # number of entries after `delivered_sequence`
     delivered_at: datetime | None  # None: nothing delivered yet
     failed_since: datetime | None  # None: the last attempt succeeded, or there was none

@@ -1,5 +1,7 @@
 """Tombstones: records of requested erasures, stored outside the database (tenants.base.tombstones).
 
+A restore of an older backup repeats these erasures.
+
 <tenant ID>/user.<user ID>.<erasure ID>     the erasure of a user
 <tenant ID>/tenant.<erasure ID>             the erasure of the whole tenant
 """
@@ -34,13 +36,13 @@ def write_erasure_tombstone_on_commit(tenant_id: TenantId, erasure: ErasureTombs
 def write_missing_erasure_tombstones(*, now: datetime) -> int:
     """Write the missing tombstones of all tenants, and return their number.
 
-    Only erasures of the last `tombstones.LOOKS_BACK` are checked. Raises errors of the storage.
+    Only erasures of the last `tombstones.LOOKBACK` are checked. Raises errors of the storage.
     """
     num_written = 0
     for tenant_id in list_tenants().values():
         with tenant_scope(tenant_id):
             recent = Erasure.objects.filter(
-                tenant_id=tenant_id, requested_at__gte=now - tombstones.LOOKS_BACK
+                tenant_id=tenant_id, requested_at__gte=now - tombstones.LOOKBACK
             )
             names = [_name_tombstone(ErasureTombstone(row.user_id, row.id)) for row in recent]
         num_written += tombstones.write_tombstones(tenant_id, names)

@@ -1,4 +1,7 @@
-"""The rows of an export in batches, each read inside the tenant's scope."""
+"""The rows of an export in batches.
+
+The export's source opens the tenant's scope for each batch, so no scope may be open here.
+"""
 
 from collections.abc import Iterator, Sequence
 

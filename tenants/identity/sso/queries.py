@@ -90,6 +90,16 @@ def find_provider(tenant_id: TenantId) -> Provider | None:
     return OpenIdProvider(tenant_id, row.issuer, row.client_id, secret.decode())
 
 
+def find_provider_id(tenant_id: TenantId) -> uuid.UUID | None:
+    """Return the ID of a tenant's identity provider, which changes with each new configuration.
+
+    None: the tenant has no provider. Checks no permission.
+    """
+    with tenant_scope(tenant_id):
+        row = _find_row(tenant_id)
+    return None if row is None else row.id
+
+
 def find_provider_for_email(email: str) -> Provider | None:
     """Return the identity provider that users with this e-mail address must use.
 

@@ -10,7 +10,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from caret.contracts.policy import ContentCapturePolicy
-from tenants.privacy.consent.consent_texts import TENANT_CONSENT_TEXT, USER_WORDINGS, ConsentKind
+from tenants.privacy.consent.consent_texts import (
+    TENANT_CONSENT_TEXT,
+    USER_CONSENT_TEXTS,
+    ConsentKind,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,5 +73,5 @@ def is_current_yes(statement: ConsentStatement | None) -> bool:
     return (
         statement is not None
         and statement.is_granted
-        and statement.wording == USER_WORDINGS[statement.kind]
+        and statement.wording == USER_CONSENT_TEXTS[statement.kind]
     )

@@ -35,9 +35,9 @@ class ConsentText:
         return hashlib.sha256(self.text.encode()).hexdigest()
 
 
-# The current versions. The tenant's text covers both kinds.
+# The versions of the current texts. The tenant's text covers both kinds.
 TENANT_CONSENT_TEXT: Final = "tenant-1"
-USER_WORDINGS: Final = MappingProxyType(
+USER_CONSENT_TEXTS: Final = MappingProxyType(
     {ConsentKind.CONTENT_CAPTURE: "content-capture-1", ConsentKind.TRAINING: "training-1"}
 )
 

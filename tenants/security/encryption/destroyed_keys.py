@@ -35,13 +35,13 @@ def record_destroyed_keys_on_commit(tenant_id: TenantId, key_ids: Iterable[UUID]
 def record_missing_destroyed_keys(*, now: datetime) -> int:
     """Write the missing tombstones of all tenants, and return how many were missing.
 
-    Covers the keys that were destroyed in the last `tombstones.LOOKS_BACK`. Raises the exceptions
+    Covers the keys that were destroyed in the last `tombstones.LOOKBACK`. Raises the exceptions
     of the storage.
     """
     num_written = 0
     for tenant_id in list_tenants().values():
         with tenant_scope(tenant_id):
-            ids = _list_shredded(tenant_id, since=now - tombstones.LOOKS_BACK)
+            ids = _list_shredded(tenant_id, since=now - tombstones.LOOKBACK)
         num_written += tombstones.write_tombstones(tenant_id, map(str, ids))
     return num_written
 

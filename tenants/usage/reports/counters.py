@@ -13,7 +13,7 @@ from typing import Final
 from tenants.models.rollup import ROLLUP_COLUMNS
 
 
-class CounterOrigin(StrEnum):
+class CounterSource(StrEnum):
     """The source of a counter. Clients may report wrong values."""
 
     SERVER = "observed by the server"
@@ -70,7 +70,7 @@ class UsageCounters:
 COUNTER_NAMES: Final = ROLLUP_COLUMNS  # the fields of UsageCounters, in order
 _FIRST_REPORTED: Final = COUNTER_NAMES.index("shown")  # clients report this and all later ones
 SOURCES: Final = {
-    name: CounterOrigin.SERVER if index < _FIRST_REPORTED else CounterOrigin.CLIENT
+    name: CounterSource.SERVER if index < _FIRST_REPORTED else CounterSource.CLIENT
     for index, name in enumerate(COUNTER_NAMES)
 }
 

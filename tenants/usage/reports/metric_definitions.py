@@ -10,7 +10,7 @@ from typing import Final
 
 from caret.contracts.usage import SPANS_S
 from tenants.models.rollup import CHECKED_AFTER, RETAINED_AFTER
-from tenants.usage.reports.counters import CounterOrigin, UsageCounters
+from tenants.usage.reports.counters import CounterSource, UsageCounters
 from tenants.usage.rollups.sql import MAX_EDIT_SHARE, MIN_SEEN_MS
 
 DEFINITION_VERSION: Final = 1
@@ -28,7 +28,7 @@ class TokenPrice:
 class Metric:
     name: str
     definition: str
-    source: CounterOrigin
+    source: CounterSource
     unit: str  # "share" (0 to 1) or "micros"
     compute: Callable[[UsageCounters], float | None]  # None: unknown, e.g. the divisor is 0
 
@@ -85,14 +85,14 @@ METRICS: Final = (
     Metric(
         "acceptance",
         "Suggestions accepted, as a whole or in parts, of those shown.",
-        CounterOrigin.CLIENT,
+        CounterSource.CLIENT,
         "share",
         acceptance,
     ),
     Metric(
         "completion_acceptance",
         f"CAR: suggestions accepted, of those shown for {MIN_SEEN_MS} ms or accepted.",
-        CounterOrigin.CLIENT,
+        CounterSource.CLIENT,
         "share",
         completion_acceptance,
     ),
@@ -100,7 +100,7 @@ METRICS: Final = (
         "weighted_acceptance",
         "CAR by characters: characters accepted, of those in suggestions shown for"
         f" {MIN_SEEN_MS} ms or accepted.",
-        CounterOrigin.CLIENT,
+        CounterSource.CLIENT,
         "share",
         weighted_acceptance,
     ),
@@ -109,7 +109,7 @@ METRICS: Final = (
             f"persistence_{span_s}",
             f"Accepted suggestions of which 67% is left after {span_s} s (edit distance at most"
             f" {MAX_EDIT_SHARE:.0%} of the accepted text), of those that were checked then.",
-            CounterOrigin.CLIENT,
+            CounterSource.CLIENT,
             "share",
             partial(persistence, span_s=span_s),
         )
@@ -118,21 +118,21 @@ METRICS: Final = (
     Metric(
         "completed_code",
         "Characters accepted, of those accepted and those typed by hand.",
-        CounterOrigin.CLIENT,
+        CounterSource.CLIENT,
         "share",
         completed_code,
     ),
     Metric(
         "validity",
         "Completions that a parser neither cut nor withheld, of those that it judged.",
-        CounterOrigin.SERVER,
+        CounterSource.SERVER,
         "share",
         validity,
     ),
     Metric(
         "cancellation",
         "Requests that the client cancelled or superseded, of all requests.",
-        CounterOrigin.SERVER,
+        CounterSource.SERVER,
         "share",
         cancellation,
     ),
@@ -152,4 +152,4 @@ def cost_metric(price: TokenPrice | None) -> Metric:
     compute: Callable[[UsageCounters], float | None] = (
         partial(cost_per_thousand_accepted_tokens, price=price) if price else lambda _: None
     )
-    return Metric(COST, definition, CounterOrigin.CLIENT, "micros", compute)
+    return Metric(COST, definition, CounterSource.CLIENT, "micros", compute)

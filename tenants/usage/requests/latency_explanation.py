@@ -43,28 +43,28 @@ class LatencyExplanation:
     stages: tuple[LatencyStage, ...]  # the stages that were reached, in order
     target_ms: float  # of this mode, for the first text
     is_slow: bool  # the first text (or, without text, the end) came later than the target
-    verdicts: tuple[Finding, ...]  # most important first
+    findings: tuple[Finding, ...]  # most important first
 
 
 def explain_latency(record: CompletionRecord) -> LatencyExplanation:
-    """Explain the latency of one completion. There is always at least one verdict."""
+    """Explain the latency of one completion. There is always at least one finding."""
     stages = tuple(_split_into_stages(record))
     target_ms = FIRST_TOKEN_TARGETS_MS[record.mode]
     waited_ms = record.total_ms if record.first_token_ms is None else record.first_token_ms
     is_slow = waited_ms > target_ms
     by_name = {stage.name: stage for stage in stages}
-    verdicts = [
-        verdict
+    findings = [
+        finding
         for name, rule in _RULES
         if name in by_name
-        for verdict in rule(record, by_name[name])
+        for finding in rule(record, by_name[name])
     ]
     return LatencyExplanation(
         stages=stages,
         target_ms=target_ms,
         is_slow=is_slow,
-        verdicts=tuple(
-            [*verdicts, *_explain_ending(record, stages[-1])] or [_explain_nothing_found(is_slow)]
+        findings=tuple(
+            [*findings, *_explain_ending(record, stages[-1])] or [_explain_nothing_found(is_slow)]
         ),
     )
 

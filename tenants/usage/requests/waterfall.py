@@ -26,8 +26,8 @@ def format_waterfall(
     yield f"  {'record':<13}{'':>10}   after the end; only a trace has its duration"
     yield ""
     yield f"  {_format_first_token(record, explanation)}"
-    for verdict in explanation.verdicts:
-        yield from wrap(f"  - {verdict}", WIDTH, subsequent_indent="    ")
+    for finding in explanation.findings:
+        yield from wrap(f"  - {finding}", WIDTH, subsequent_indent="    ")
 
 
 def _describe_request(record: CompletionRecord, slug: str) -> str:

@@ -44,9 +44,9 @@ from tenants.usage.rollups import sql
 from tenants.usage.rollups.dirty_hours import AROUND, HOUR, get_hour, lock_rollups, mark_hours_dirty
 
 DAY: Final = timedelta(days=1)
-# The longest time that is expected from a request to the arrival of its record. The record is
-# written when the request has ended, after at most 30 s.
-UNDER_WAY: Final = timedelta(minutes=1)
+# The longest time that is expected from a request to the arrival of its record in Redis. The record
+# is written when the request has ended, after at most 30 s.
+MAX_RECORD_DELAY: Final = timedelta(minutes=1)
 # Days counted per tenant in one run, which limits a run's time. The next run continues.
 MAX_DAYS: Final = 400
 logger = structlog.get_logger(__name__)
@@ -81,7 +81,7 @@ def roll_up_tenant(*, tenant_id: TenantId, arrived_until: datetime) -> int:
     for day in days:
         _count_day(tenant_id, day, by_day[day])
     if len(days) == len(by_day):
-        _set_complete(tenant_id, arrived_until - UNDER_WAY)
+        _set_complete(tenant_id, arrived_until - MAX_RECORD_DELAY)
     return len(days)
 
 

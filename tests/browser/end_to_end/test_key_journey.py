@@ -19,7 +19,7 @@ def company() -> Company:
     return make_company("initech", {Role.ADMINISTRATOR: "ann", Role.DEVELOPER: "dan"})
 
 
-def test_a_key_is_created_used_revoked_and_then_refused(
+def test_a_key_is_created_used_revoked_and_then_rejected(
     tabs: Tabs, stack: Stack, company: Company
 ) -> None:
     page = tabs.open(session_of(company.administrator))

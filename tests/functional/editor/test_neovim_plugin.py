@@ -23,7 +23,6 @@ _SUGGESTION: Final = "(self, größe):\n    return größe * 2"
 @pytest.fixture
 async def fake() -> AsyncIterator[Gateway]:
     async with gateway() as gateway_fake:
-        gateway_fake.suggestion = _SUGGESTION
         yield gateway_fake
 
 
@@ -32,7 +31,6 @@ async def neovim(fake: Gateway, tmp_path: Path) -> AsyncIterator[Neovim]:
     """Run Neovim with `_SUGGESTION` on its screen, after `def f`."""
     with running_neovim(tmp_path, _file(tmp_path), key=_KEY, gateway_url=fake.url) as editor:
         await wait_until(lambda: bool(fake.sockets), timeout_s=TIMEOUT_S)
-        fake.suggestion = None
         editor.press("Godef f")
         await _answer(fake)
         assert await editor.wait_for_suggestion(_SUGGESTION)

@@ -26,7 +26,7 @@ from tenants.models import ContentObject, UsageRecord
 from tenants.policy.document import DEFAULT_POLICY, serialize_policy
 from tenants.policy.operations import set_policy
 from tenants.privacy.consent.consent import UserConsent
-from tenants.privacy.consent.consent_texts import TENANT_CONSENT_TEXT, USER_WORDINGS
+from tenants.privacy.consent.consent_texts import TENANT_CONSENT_TEXT, USER_CONSENT_TEXTS
 from tenants.privacy.consent_lifecycle import ConsentChoice, set_consent
 from tenants.privacy.content_capture import object_store
 from tenants.security.encryption.queries import open_sealed
@@ -251,7 +251,7 @@ def _new_consenting_customer() -> tuple[Company, CreatedKey]:
         now=timezone.now(),
     )
     choice = ConsentChoice(
-        UserConsent(content_capture=True, training=False), frozenset(USER_WORDINGS.values())
+        UserConsent(content_capture=True, training=False), frozenset(USER_CONSENT_TEXTS.values())
     )
     set_consent(actor=company.developer.actor, choice=choice, now=timezone.now())
     return company, make_key(company, company.developer)

@@ -32,7 +32,7 @@ from tenants.policy.document import serialize_policy
 from tenants.policy.operations import set_policy
 from tenants.policy.queries import find_policy_in_force
 from tenants.privacy.consent.consent import UserConsent
-from tenants.privacy.consent.consent_texts import TENANT_CONSENT_TEXT, USER_WORDINGS
+from tenants.privacy.consent.consent_texts import TENANT_CONSENT_TEXT, USER_CONSENT_TEXTS
 from tenants.privacy.consent_lifecycle import ConsentChoice, set_consent
 from tenants.privacy.content_capture import erasure
 from tenants.privacy.content_capture.ingestion import ContentIngestion, ingest_content
@@ -47,7 +47,7 @@ class ConsentingTenant:
     company: Company
 
     def give_consent(self, person: Person, consent: UserConsent = CAPTURE_CONSENT) -> None:
-        choice = ConsentChoice(consent, frozenset(USER_WORDINGS.values()))
+        choice = ConsentChoice(consent, frozenset(USER_CONSENT_TEXTS.values()))
         set_consent(actor=person.actor, choice=choice, now=timezone.now())
 
     def change_policy(self, **changes: Any) -> None:

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from caret.local.databases.postgres import EmbeddedPostgres
-from caret.local.databases.postgres_account import PostgresUser, choose_account
+from caret.local.databases.postgres_user import PostgresUser, choose_user
 from caret.local.paths import EmbeddedPaths
 
 
@@ -19,6 +19,12 @@ def paths(tmp_path: Path) -> EmbeddedPaths:
 
 def _connect_as_owner(paths: EmbeddedPaths) -> psycopg.Connection[tuple[object, ...]]:
     return psycopg.connect(paths.owner_database_url.read_text().strip())
+
+
+def _require_user_namespaces() -> None:
+    """Skip the test on a machine that allows no user namespaces."""
+    if choose_user() is not PostgresUser.NAMESPACE:
+        pytest.skip("this machine allows no user namespaces")
 
 
 def test_committed_data_survives_a_kill_of_the_server(paths: EmbeddedPaths) -> None:
@@ -39,12 +45,13 @@ def test_a_stale_pid_of_another_program_does_not_prevent_the_start(paths: Embedd
         postgres.child.kill()
     # As after a restart of the machine: the process ID belongs to another program.
     with subprocess.Popen(["sleep", "600"]) as other_program:
-        pid_file.write_text("\n".join([str(other_program.pid), *lines[1:]]) + "\n")
+        try:
+            pid_file.write_text("\n".join([str(other_program.pid), *lines[1:]]) + "\n")
 
-        with EmbeddedPostgres(paths), _connect_as_owner(paths) as owner:
-            assert owner.execute("SELECT 1").fetchone() == (1,)
-
-        other_program.kill()
+            with EmbeddedPostgres(paths), _connect_as_owner(paths) as owner:
+                assert owner.execute("SELECT 1").fetchone() == (1,)
+        finally:
+            other_program.kill()
 
 
 def test_an_interrupted_initialisation_is_repeated(paths: EmbeddedPaths) -> None:
@@ -97,26 +104,22 @@ def test_postgres_listens_on_no_tcp_port(paths: EmbeddedPaths) -> None:
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root must switch to another user")
-@pytest.mark.parametrize("account", [PostgresUser.NAMESPACE, PostgresUser.CAPABILITY])
-def test_root_can_run_postgres_under_either_account(
-    paths: EmbeddedPaths, account: PostgresUser
-) -> None:
+@pytest.mark.parametrize("user", [PostgresUser.NAMESPACE, PostgresUser.CAPABILITY])
+def test_root_can_run_postgres_as_either_user(paths: EmbeddedPaths, user: PostgresUser) -> None:
     """Postgres refuses to run as root, so root starts it as another user: see `PostgresUser`."""
-    if account is PostgresUser.NAMESPACE and choose_account() is not PostgresUser.NAMESPACE:
-        pytest.skip("this machine allows no user namespaces")
+    if user is PostgresUser.NAMESPACE:
+        _require_user_namespaces()
 
-    with EmbeddedPostgres(paths, account=account), _connect_as_owner(paths) as owner:
+    with EmbeddedPostgres(paths, user=user), _connect_as_owner(paths) as owner:
         assert owner.execute("SELECT 1").fetchone() == (1,)
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root must switch to another user")
-def test_data_survives_a_change_of_the_postgres_account(paths: EmbeddedPaths) -> None:
-    accounts = [PostgresUser.CAPABILITY]
-    # Some machines allow no user namespaces.
-    accounts += [PostgresUser.NAMESPACE] if choose_account() is PostgresUser.NAMESPACE else []
-    with EmbeddedPostgres(paths, account=accounts[-1]), _connect_as_owner(paths) as owner:
+def test_data_survives_a_change_of_the_postgres_user(paths: EmbeddedPaths) -> None:
+    _require_user_namespaces()
+    with EmbeddedPostgres(paths, user=PostgresUser.NAMESPACE), _connect_as_owner(paths) as owner:
         owner.execute("CREATE TABLE kept AS SELECT 7 AS id")
 
-    for account in [*accounts, *accounts]:
-        with EmbeddedPostgres(paths, account=account), _connect_as_owner(paths) as owner:
+    for user in [PostgresUser.CAPABILITY, PostgresUser.NAMESPACE] * 2:
+        with EmbeddedPostgres(paths, user=user), _connect_as_owner(paths) as owner:
             assert owner.execute("SELECT id FROM kept").fetchone() == (7,)

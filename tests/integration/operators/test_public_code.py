@@ -143,9 +143,9 @@ def test_without_redis_the_page_does_not_claim_that_there_are_no_indexes() -> No
     assert "There are no indexes." in _page()
 
 
-def test_a_change_needs_a_code_the_right_role_and_a_known_action() -> None:
-    without_code = _post_as(signed_in(), "create", INDEX)
+def test_a_change_needs_step_up_the_right_role_and_a_known_action() -> None:
+    without_step_up = _post_as(signed_in(), "create", INDEX)
     by_support = _post_as(with_recent_step_up(signed_in(OperatorRole.SUPPORT)), "create", INDEX)
 
-    assert (without_code.status_code, by_support.status_code) == (400, 403)
+    assert (without_step_up.status_code, by_support.status_code) == (400, 403)
     assert _post("sell").status_code == 404

@@ -67,6 +67,12 @@ def sign_in_by_provider(person: Person, provider: OpenIdProvider) -> Browser:
     return Browser(client, person)
 
 
+def remaining_s(browser: Browser) -> float:
+    """Return the seconds until the session expires."""
+    row = Session.objects.get(session_key=browser.client.session.session_key)
+    return (row.expire_date - timezone.now()).total_seconds()
+
+
 def slug_of(browser: Browser) -> str:
     return str(browser.client.get("/api/v1/tenant").json()["slug"])
 
@@ -257,8 +263,7 @@ def test_the_owner_who_configures_a_provider_keeps_their_session_for_an_hour(
 
     assert set_up.status_code == 200
     assert (browser.is_signed_in(), other_browser.is_signed_in()) == (True, False)
-    row = Session.objects.get(session_key=browser.client.session.session_key)
-    assert (row.expire_date - timezone.now()).total_seconds() <= 3600
+    assert remaining_s(browser) <= 3600
 
 
 def test_an_owner_outside_of_the_domain_keeps_their_session(provider: OpenIdProvider) -> None:
@@ -272,8 +277,31 @@ def test_an_owner_outside_of_the_domain_keeps_their_session(provider: OpenIdProv
     )
 
     assert set_up.status_code == 200
-    row = Session.objects.get(session_key=browser.client.session.session_key)
-    assert (row.expire_date - timezone.now()).total_seconds() > 3600
+    assert remaining_s(browser) > 3600
+
+
+def test_an_owner_who_releases_a_domain_without_a_provider_keeps_their_session(
+    company_without_provider: Company,
+) -> None:
+    browser = signed_in(company_without_provider)
+    (domain,) = list_domains(actor=company_without_provider.platform)
+
+    released = browser.client.delete(f"/api/v1/domains/{domain.id}")
+
+    assert released.status_code == 204
+    assert remaining_s(browser) > 3600
+
+
+def test_an_owner_who_releases_another_domain_keeps_their_session(
+    company: Company, owner: Person, provider: OpenIdProvider
+) -> None:
+    domain_id = make_domain(company, verified=True)
+    browser = sign_in_by_provider(owner, provider)
+
+    released = browser.client.delete(f"/api/v1/domains/{domain_id}")
+
+    assert released.status_code == 204
+    assert remaining_s(browser) > 3600
 
 
 def test_configuring_a_provider_ends_pending_sign_ins(

@@ -19,7 +19,7 @@ from tenants.policy.queries import find_policy_in_force
 from tenants.privacy.consent.consent import NO_CONSENT, UserConsent
 from tenants.privacy.consent.consent_texts import (
     TENANT_CONSENT_TEXT,
-    USER_WORDINGS,
+    USER_CONSENT_TEXTS,
     ConsentKind,
     get_consent_text,
 )
@@ -37,7 +37,7 @@ CAPTURE_CONSENT, CAPTURE_AND_TRAINING_CONSENT = (
     UserConsent(content_capture=True, training=False),
     UserConsent(content_capture=True, training=True),
 )
-CURRENT_WORDINGS = frozenset(USER_WORDINGS.values())
+CURRENT_TEXTS = frozenset(USER_CONSENT_TEXTS.values())
 
 
 @pytest.fixture
@@ -68,7 +68,7 @@ def change_policy(company: Company, **changes: Any) -> None:
 
 
 def save_consent(
-    person: Person, consent: UserConsent, *, wordings: frozenset[str] = CURRENT_WORDINGS
+    person: Person, consent: UserConsent, *, wordings: frozenset[str] = CURRENT_TEXTS
 ) -> OwnConsent:
     return set_consent(
         actor=person.actor, choice=ConsentChoice(consent, wordings), now=timezone.now()
@@ -199,7 +199,7 @@ def test_a_clock_that_jumps_back_does_not_restore_consent(consenting_company: Co
 
     set_consent(
         actor=consenting_company.developer.actor,
-        choice=ConsentChoice(NO_CONSENT, CURRENT_WORDINGS),
+        choice=ConsentChoice(NO_CONSENT, CURRENT_TEXTS),
         now=timezone.now() - timedelta(days=1),
     )
 
@@ -288,7 +288,7 @@ def test_the_platform_cannot_consent_for_a_user(consenting_company: Company) -> 
     with pytest.raises(Forbidden):
         set_consent(
             actor=consenting_company.platform,
-            choice=ConsentChoice(CAPTURE_CONSENT, CURRENT_WORDINGS),
+            choice=ConsentChoice(CAPTURE_CONSENT, CURRENT_TEXTS),
             now=timezone.now(),
         )
 

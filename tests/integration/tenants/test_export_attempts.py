@@ -67,7 +67,9 @@ def test_an_export_that_never_finishes_is_given_up_and_leaves_no_pieces(
         num_stored_after_attempts.append(num_stored(company, export_id))
 
     assert view_export(company, export_id).state is JobState.FAILED
+    # There are at most ROWS parts, so the others are pieces.
     assert num_stored_after_attempts[0] > ROWS, "the first attempt wrote no pieces"
+    # No attempt leaves pieces in addition to those of the attempt before.
     assert set(num_stored_after_attempts) == {num_stored_after_attempts[0]}
     clean_up_tenant_exports(tenant_id=company.tenant_id, now=clock[0])
     assert num_stored(company, export_id) == 0

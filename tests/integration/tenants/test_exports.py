@@ -34,7 +34,7 @@ from tenants.compliance.exports.verification import verify_export
 from tenants.models import AuditEntry
 from tenants.security.authorization.actor import Actor
 from tenants.usage.reports.queries import ReportKind, ReportQuery, read_report
-from tenants.usage.rollups.operations import UNDER_WAY, roll_up_tenant
+from tenants.usage.rollups.operations import MAX_RECORD_DELAY, roll_up_tenant
 from tests.fakes.workbook import read_workbook
 from tests.fixtures.companies import ACME, GLOBEX, Company, make_company, make_key
 from tests.integration.tenants.records import NOON, add_completion
@@ -351,6 +351,6 @@ def test_a_proof_states_until_when_its_rows_are_complete(company: Company) -> No
     query = RowQuery(company.administrator.actor, DAY, NOON)
 
     assert start_proof(USAGE_DAYS, query).complete_until is None
-    assert start_proof(USAGE_RECORDS, query).complete_until == NOON - UNDER_WAY
+    assert start_proof(USAGE_RECORDS, query).complete_until == NOON - MAX_RECORD_DELAY
     roll_up_tenant(tenant_id=company.tenant_id, arrived_until=NOON)
-    assert start_proof(USAGE_DAYS, query).complete_until == NOON - UNDER_WAY
+    assert start_proof(USAGE_DAYS, query).complete_until == NOON - MAX_RECORD_DELAY

@@ -1,4 +1,7 @@
-"""Undoing a change of retention days: a rule that did not exist before is removed."""
+"""Undoing a change of retention days adds a version.
+
+If the first change is undone, the new version restores the default days.
+"""
 
 from datetime import UTC, datetime
 

@@ -259,7 +259,7 @@ def test_rollups_are_complete_up_to_the_arrival_time(company: Company) -> None:
     roll_up(company)
 
     with tenant_scope(company.tenant_id):
-        assert rolling.find_complete_until(company.tenant_id) == NOW - rolling.UNDER_WAY
+        assert rolling.find_complete_until(company.tenant_id) == NOW - rolling.MAX_RECORD_DELAY
 
 
 def test_the_completeness_time_never_moves_back(company: Company) -> None:
@@ -268,7 +268,7 @@ def test_the_completeness_time_never_moves_back(company: Company) -> None:
     rolling.roll_up_tenant(tenant_id=company.tenant_id, arrived_until=NOW - timedelta(hours=9))
 
     with tenant_scope(company.tenant_id):
-        assert rolling.find_complete_until(company.tenant_id) == NOW - rolling.UNDER_WAY
+        assert rolling.find_complete_until(company.tenant_id) == NOW - rolling.MAX_RECORD_DELAY
 
 
 def test_the_arrival_time_excludes_pending_entries(company: Company) -> None:

@@ -7,7 +7,7 @@ from types import ModuleType
 
 import pytest
 
-from caret_ls.api_key import ask_keyring, find_key, find_readable_key_file, store_key
+from caret_ls.api_key import ask_keyring, find_key, find_key_file_open_to_others, store_key
 
 URL = "https://caret.example.org"
 
@@ -61,12 +61,13 @@ def test_a_key_file_readable_by_others_is_ignored(
 
 def test_the_key_file_that_others_can_read_is_named(tmp_path: Path) -> None:
     private = key_file(tmp_path, "private")
-    assert find_readable_key_file({"CARET_API_KEY_FILE": str(private)}, tmp_path / "other") is None
+    environment = {"CARET_API_KEY_FILE": str(private)}
+    assert find_key_file_open_to_others(environment, tmp_path / "other") is None
 
     private.chmod(0o644)
 
-    assert find_readable_key_file({}, tmp_path) == private
-    assert find_readable_key_file({"CARET_API_KEY_FILE": str(private)}, tmp_path / "x") == private
+    assert find_key_file_open_to_others({}, tmp_path) == private
+    assert find_key_file_open_to_others(environment, tmp_path / "other") == private
 
 
 @pytest.mark.parametrize("text", ["", " \n", "\xff"])

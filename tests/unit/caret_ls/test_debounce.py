@@ -1,14 +1,20 @@
 """The delay between a key press and the request for a suggestion.
 
 The debouncer has an allowance of requests that are sent without a delay: each request uses one, and
-each key adds a third of one. A fresh line is a line without text before the cursor.
+each key adds a third of one. A fresh line is blank before the cursor.
 """
 
 from typing import Final
 
 import pytest
 
-from caret_ls.debounce import MAX_ALLOWANCE, MAX_WAIT_MS, MIN_WAIT_MS, USUAL_RESPONSE_MS, Debouncer
+from caret_ls.debounce import (
+    MAX_ALLOWANCE,
+    MAX_DELAY_MS,
+    MIN_DELAY_MS,
+    USUAL_RESPONSE_MS,
+    Debouncer,
+)
 
 _DELAY_PER_GAP: Final = 1.5  # the delay is one and a half times the usual gap between keys
 
@@ -27,7 +33,7 @@ def _spend_allowance(debouncer: Debouncer) -> None:
         debouncer.on_request()
 
 
-def wait_ms(debouncer: Debouncer, now_s: float, **flags: bool) -> float:
+def delay_ms(debouncer: Debouncer, now_s: float, **flags: bool) -> float:
     request_flags = {"is_invoked": False, "is_fresh_line": False} | flags
     return round(debouncer.delay_s(now_s, **request_flags) * 1000, 3)
 
@@ -35,34 +41,34 @@ def wait_ms(debouncer: Debouncer, now_s: float, **flags: bool) -> float:
 def test_the_delay_for_a_slow_typist_is_the_minimum() -> None:
     debouncer, now_s = make_debouncer(5.0)
 
-    assert wait_ms(debouncer, now_s) == MIN_WAIT_MS
+    assert delay_ms(debouncer, now_s) == MIN_DELAY_MS
 
 
 def test_time_since_the_last_key_shortens_the_delay() -> None:
     debouncer, now_s = make_debouncer(5.0)
 
-    assert wait_ms(debouncer, now_s + 0.05) == MIN_WAIT_MS - 50
-    assert wait_ms(debouncer, now_s + 0.2) == 0
+    assert delay_ms(debouncer, now_s + 0.05) == MIN_DELAY_MS - 50
+    assert delay_ms(debouncer, now_s + 0.2) == 0
 
 
 def test_the_delay_for_a_fast_typist_covers_the_gap_between_keys() -> None:
     debouncer, now_s = make_debouncer(0.12)
 
-    assert wait_ms(debouncer, now_s) == pytest.approx(_DELAY_PER_GAP * 120)
+    assert delay_ms(debouncer, now_s) == pytest.approx(_DELAY_PER_GAP * 120)
 
 
 def test_a_long_pause_does_not_change_the_typing_rate() -> None:
     debouncer, now_s = make_debouncer(0.1, keys=6)
     debouncer.on_keystroke(now_s + 30)
 
-    assert wait_ms(debouncer, now_s + 30) == pytest.approx(_DELAY_PER_GAP * 100)
+    assert delay_ms(debouncer, now_s + 30) == pytest.approx(_DELAY_PER_GAP * 100)
 
 
 @pytest.mark.parametrize("option", ["is_invoked", "is_fresh_line"])
 def test_invoked_requests_and_fresh_lines_are_not_delayed(option: str) -> None:
     debouncer, now_s = make_debouncer(0.18)
 
-    assert wait_ms(debouncer, now_s, **{option: True}) == 0
+    assert delay_ms(debouncer, now_s, **{option: True}) == 0
 
 
 def test_requests_are_not_delayed_while_some_allowance_is_left() -> None:
@@ -70,10 +76,10 @@ def test_requests_are_not_delayed_while_some_allowance_is_left() -> None:
     debouncer.on_keystroke(1.0)
 
     for _ in range(int(MAX_ALLOWANCE)):
-        assert wait_ms(debouncer, 1.0) == 0
+        assert delay_ms(debouncer, 1.0) == 0
         debouncer.on_request()
 
-    assert wait_ms(debouncer, 1.0) == MIN_WAIT_MS
+    assert delay_ms(debouncer, 1.0) == MIN_DELAY_MS
 
 
 def test_a_few_keys_add_the_allowance_for_a_request() -> None:
@@ -82,7 +88,7 @@ def test_a_few_keys_add_the_allowance_for_a_request() -> None:
     for number in range(1, 5):  # four keys add more than one request
         debouncer.on_keystroke(now_s + number * 0.18)
 
-    assert wait_ms(debouncer, now_s + 4 * 0.18) == 0
+    assert delay_ms(debouncer, now_s + 4 * 0.18) == 0
 
 
 def test_requests_are_delayed_while_responses_come_after_the_next_key() -> None:
@@ -92,18 +98,18 @@ def test_requests_are_delayed_while_responses_come_after_the_next_key() -> None:
     for _ in range(8):
         debouncer.on_response(100.0)
 
-    assert wait_ms(debouncer, 11 * 0.08) > 0
+    assert delay_ms(debouncer, 11 * 0.08) > 0
 
 
 def test_a_longer_minimum_delay_applies_to_the_first_key() -> None:
     debouncer = Debouncer(min_delay_ms=400.0)
     debouncer.on_keystroke(1.0)
 
-    assert wait_ms(debouncer, 1.0) == 400
+    assert delay_ms(debouncer, 1.0) == 400
 
 
 def test_there_is_no_delay_before_the_first_key() -> None:
-    assert wait_ms(Debouncer(), 100.0) == 0
+    assert delay_ms(Debouncer(), 100.0) == 0
 
 
 def test_slow_responses_increase_the_delay() -> None:
@@ -111,7 +117,7 @@ def test_slow_responses_increase_the_delay() -> None:
     for _ in range(8):
         debouncer.on_response(300.0)
 
-    assert wait_ms(debouncer, now_s) == MIN_WAIT_MS + (300 - USUAL_RESPONSE_MS)
+    assert delay_ms(debouncer, now_s) == MIN_DELAY_MS + (300 - USUAL_RESPONSE_MS)
 
 
 def test_usual_responses_do_not_change_the_delay() -> None:
@@ -119,18 +125,18 @@ def test_usual_responses_do_not_change_the_delay() -> None:
     for _ in range(8):
         debouncer.on_response(100.0)
 
-    assert wait_ms(debouncer, now_s) == MIN_WAIT_MS
+    assert delay_ms(debouncer, now_s) == MIN_DELAY_MS
 
 
 def test_rejected_suggestions_increase_the_delay_until_one_is_accepted() -> None:
     debouncer, now_s = make_debouncer(5.0)
     debouncer.on_rejected()
     debouncer.on_rejected()
-    wait_after_rejections_ms = wait_ms(debouncer, now_s)
+    delay_after_rejections_ms = delay_ms(debouncer, now_s)
     debouncer.on_accepted()
 
-    assert wait_after_rejections_ms == pytest.approx(1.2 * MIN_WAIT_MS)  # +10% per rejection
-    assert wait_ms(debouncer, now_s) == MIN_WAIT_MS
+    assert delay_after_rejections_ms == pytest.approx(1.2 * MIN_DELAY_MS)  # +10% per rejection
+    assert delay_ms(debouncer, now_s) == MIN_DELAY_MS
 
 
 def test_the_delay_is_bounded() -> None:
@@ -139,11 +145,11 @@ def test_the_delay_is_bounded() -> None:
         debouncer.on_response(10_000.0)
         debouncer.on_rejected()
 
-    assert wait_ms(debouncer, now_s) == MAX_WAIT_MS
+    assert delay_ms(debouncer, now_s) == MAX_DELAY_MS
 
 
 def test_a_minimum_delay_set_later_may_exceed_the_maximum() -> None:
     debouncer, now_s = make_debouncer(5.0)
     debouncer.min_delay_ms = 1_000
 
-    assert wait_ms(debouncer, now_s) == 1_000
+    assert delay_ms(debouncer, now_s) == 1_000

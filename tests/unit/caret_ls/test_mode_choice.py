@@ -27,6 +27,7 @@ EVERY = frozenset(CompletionMode)
         ("ruby", "def f\n  |\nend\n", "block"),
         ("ruby", "xs.each do |x|\n  |", "block"),
         ("lua", "local function f()\n  |\nend\n", "block"),
+        ("julia", "function f()\n  |\nend\n", "block"),
         ("shellscript", "for x in *; do\n  |\ndone\n", "block"),
         # A block that already has a body, and text that opens no block.
         ("python", "def f():|\n    return 1\n", "inline"),
@@ -39,6 +40,9 @@ EVERY = frozenset(CompletionMode)
         ("javascript", "function f() {|\n  return 1;\n}\n", "inline"),
         ("json", '{"a": {|', "inline"),
         ("css", "a {|", "inline"),
+        ("lua", "local t = {|", "inline"),
+        ("lua", "f({\n  |\n})\n", "inline"),
+        ("julia", "x = Dict{|", "inline"),
         ("markdown", "Note:\n|", "inline"),
         ("yaml", "key:\n  |", "inline"),
         ("ruby", "def f = 1 # end\n|", "inline"),

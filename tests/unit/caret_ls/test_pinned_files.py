@@ -1,5 +1,6 @@
 """Files that a repository pins in `.caret.toml` are sent with each request."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -23,7 +24,7 @@ def root(tmp_path: Path) -> Path:
 
 
 def _pin(root: Path, *paths: str) -> None:
-    (root / ".caret.toml").write_text(f"pinned_files = {list(paths)!r}\n")
+    (root / ".caret.toml").write_text(f"pinned_files = {json.dumps(paths)}\n")
 
 
 def _list(root: Path, clock: ManualClock | None = None) -> list[str]:
@@ -64,7 +65,7 @@ def test_an_invalid_list_pins_nothing(root: Path, text: str) -> None:
 def test_no_file_outside_the_repository_is_read(root: Path, path: str) -> None:
     (root.parent / "secret.txt").write_text("secret")
     (root / "link.txt").symlink_to(root.parent / "secret.txt")
-    (root / ".caret.toml").write_text(f"pinned_files = [{path!r}]".replace("'", '"'))
+    _pin(root, path)
 
     assert _list(root) == []
 
@@ -105,7 +106,7 @@ async def test_a_request_names_each_pinned_file_once(root: Path) -> None:
         ("style.md", True),
         ("other.py", False),
     ]
-    assert files[0]["text"] == "class Order: ...\n"
+    assert files[0]["text"] == "class Order: ...\n"  # as saved, not as edited
 
 
 async def test_excluded_and_current_files_are_not_pinned(root: Path) -> None:

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from caret_ls.debounce import MIN_WAIT_MS, USUAL_RESPONSE_MS
+from caret_ls.debounce import MIN_DELAY_MS, USUAL_RESPONSE_MS
 from caret_ls.skip_rules import SkipReason
 from caret_ls.status_board import ServerStatus
 from tests.unit.caret_ls.provider_harness import Harness
@@ -17,11 +17,11 @@ async def harness() -> Harness:
     return harness
 
 
-def wait_ms(harness: Harness) -> float:
+def delay_ms(harness: Harness) -> float:
     """Return the delay of a request after one key."""
     harness.debouncer.on_keystroke(harness.clock.now_s)
-    wait_s = harness.debouncer.delay_s(harness.clock.now_s, is_invoked=False, is_fresh_line=False)
-    return round(wait_s * 1000)
+    delay_s = harness.debouncer.delay_s(harness.clock.now_s, is_invoked=False, is_fresh_line=False)
+    return round(delay_s * 1000)
 
 
 async def test_a_request_without_a_response_times_out() -> None:
@@ -34,7 +34,7 @@ async def test_a_request_without_a_response_times_out() -> None:
     harness.clock.now_s += 20.0
     async with asyncio.timeout(10):
         assert await request is None
-    assert wait_ms(harness) > MIN_WAIT_MS, "the gateway must get fewer requests"
+    assert delay_ms(harness) > MIN_DELAY_MS, "the gateway must get fewer requests"
     assert harness.assistant.last_reason is SkipReason.OVERLOADED
     assert harness.statuses == [ServerStatus.READY, ServerStatus.WORKING, ServerStatus.READY]
     assert harness.gateway.cancelled == ["1"]
@@ -47,7 +47,7 @@ async def test_a_late_response_increases_the_delay(harness: Harness) -> None:
     harness.gateway.respond("1", "c")
     await request
 
-    assert wait_ms(harness) > MIN_WAIT_MS
+    assert delay_ms(harness) > MIN_DELAY_MS
 
 
 async def test_a_slow_request_cancelled_by_the_editor_increases_the_delay(harness: Harness) -> None:
@@ -58,7 +58,7 @@ async def test_a_slow_request_cancelled_by_the_editor_increases_the_delay(harnes
     await asyncio.gather(request, return_exceptions=True)
     await asyncio.sleep(0)
 
-    assert wait_ms(harness) == MIN_WAIT_MS + (200 - USUAL_RESPONSE_MS)
+    assert delay_ms(harness) == MIN_DELAY_MS + (200 - USUAL_RESPONSE_MS)
 
 
 async def test_requests_cancelled_early_do_not_reduce_the_delay(harness: Harness) -> None:
@@ -70,4 +70,4 @@ async def test_requests_cancelled_early_do_not_reduce_the_delay(harness: Harness
         await asyncio.gather(request, return_exceptions=True)
         await asyncio.sleep(0)
 
-    assert wait_ms(harness) == MIN_WAIT_MS + (200 - USUAL_RESPONSE_MS)
+    assert delay_ms(harness) == MIN_DELAY_MS + (200 - USUAL_RESPONSE_MS)

@@ -29,7 +29,9 @@ def test_the_overview_fits_into_80_columns() -> None:
     assert max(len(line) for line in render_overview().splitlines()) <= 80
 
 
-@pytest.mark.parametrize("argv", [[], ["help"], ["--help"], ["-h"]])
+@pytest.mark.parametrize(
+    "argv", [[], ["help"], ["--help"], ["-h"], ["help", "help"], ["help", "--help"], ["-h", "-h"]]
+)
 def test_the_overview_needs_no_installation(
     argv: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -48,3 +50,18 @@ def test_help_of_a_command_without_settings_is_its_usage(
 
     assert exit_.value.code == 0
     assert "usage: manage.py capacity" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", ["down", "gateway", "probe", "relay"])
+@pytest.mark.parametrize("order", ["help COMMAND", "COMMAND --help", "COMMAND -h"])
+def test_help_of_a_command_without_arguments_does_not_run_it(
+    command: str, order: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_argv: list[str]) -> int:
+        pytest.fail(f"{command} was started")
+
+    monkeypatch.setitem(cli._COMMANDS, command, fail)
+
+    assert cli.run(["manage.py", *order.replace("COMMAND", command).split()]) == 0
+
+    assert f"usage: manage.py {command}" in capsys.readouterr().out

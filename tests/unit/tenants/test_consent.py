@@ -19,7 +19,7 @@ from tenants.privacy.consent.consent import (
 )
 from tenants.privacy.consent.consent_texts import (
     TENANT_CONSENT_TEXT,
-    USER_WORDINGS,
+    USER_CONSENT_TEXTS,
     ConsentKind,
     get_consent_text,
 )
@@ -40,7 +40,9 @@ def policy(*, training: bool = False, wording: str = TENANT_CONSENT_TEXT) -> Con
 def statement(
     kind: ConsentKind, *, is_granted: bool = True, wording: str | None = None
 ) -> ConsentStatement:
-    return ConsentStatement(kind, is_granted=is_granted, wording=wording or USER_WORDINGS[kind])
+    return ConsentStatement(
+        kind, is_granted=is_granted, wording=wording or USER_CONSENT_TEXTS[kind]
+    )
 
 
 @pytest.mark.parametrize(
@@ -151,7 +153,7 @@ def test_a_choice_creates_statements_only_for_changes(
     statements = draft_receipts_of_choice(ADA, before, after)
 
     assert [(statement.kind, statement.is_granted) for statement in statements] == expected
-    assert {statement.wording for statement in statements} <= set(USER_WORDINGS.values())
+    assert {statement.wording for statement in statements} <= set(USER_CONSENT_TEXTS.values())
 
 
 @pytest.mark.parametrize(

@@ -49,8 +49,8 @@ def with_stage_times(**duration_ms: float) -> CompletionRecord:
     )
 
 
-def verdict_text(explanation: LatencyExplanation) -> str:
-    return " ".join(explanation.verdicts)
+def finding_text(explanation: LatencyExplanation) -> str:
+    return " ".join(explanation.findings)
 
 
 def test_the_stages_fill_the_whole_time() -> None:
@@ -69,14 +69,14 @@ def test_a_fast_request_has_no_findings() -> None:
 
     assert not explanation.is_slow
     assert not any(stage.is_over for stage in explanation.stages)
-    assert explanation.verdicts == ("No findings: each stage stayed within its budget.",)
+    assert explanation.findings == ("No findings: each stage stayed within its budget.",)
 
 
 def test_a_cold_cache_is_reported_with_the_prefilled_tokens() -> None:
     explanation = explain_latency(slow(cached_tokens=88))
 
     assert explanation.is_slow
-    assert explanation.verdicts == (
+    assert explanation.findings == (
         "Cold cache: the engine prefilled 1,812 of 1,900 prompt tokens.",
     )
 
@@ -84,24 +84,24 @@ def test_a_cold_cache_is_reported_with_the_prefilled_tokens() -> None:
 def test_a_busy_replica_is_reported() -> None:
     explanation = explain_latency(slow(num_in_flight_at_replica=14))
 
-    assert explanation.verdicts == ("Busy replica: 14 requests were in flight.",)
+    assert explanation.findings == ("Busy replica: 14 requests were in flight.",)
 
 
 def test_a_cold_cache_at_a_busy_replica_is_reported_as_both() -> None:
     explanation = explain_latency(slow(cached_tokens=0, num_in_flight_at_replica=5))
 
-    assert "Cold cache: the engine prefilled 1,900 of 1,900" in verdict_text(explanation)
-    assert "Busy replica: 5" in verdict_text(explanation)
+    assert "Cold cache: the engine prefilled 1,900 of 1,900" in finding_text(explanation)
+    assert "Busy replica: 5" in finding_text(explanation)
 
 
 def test_a_slow_engine_without_another_cause_is_reported() -> None:
-    assert "Slow engine: 400 ms, although only 20 tokens were not cached" in verdict_text(
+    assert "Slow engine: 400 ms, although only 20 tokens were not cached" in finding_text(
         explain_latency(slow())
     )
 
 
 def test_missing_cache_information_is_reported() -> None:
-    assert "before it reported" in verdict_text(explain_latency(slow(cached_tokens=None)))
+    assert "before it reported" in finding_text(explain_latency(slow(cached_tokens=None)))
 
 
 @pytest.mark.parametrize(
@@ -115,15 +115,15 @@ def test_missing_cache_information_is_reported() -> None:
     ],
 )
 def test_each_stage_over_its_budget_is_named(stage: str, duration_ms: float, expected: str) -> None:
-    (verdict,) = explain_latency(with_stage_times(**{stage: duration_ms})).verdicts
+    (finding,) = explain_latency(with_stage_times(**{stage: duration_ms})).findings
 
-    assert expected in verdict
+    assert expected in finding
 
 
 def test_slow_decoding_is_reported() -> None:
     explanation = explain_latency(record(total_ms=2_243.0))
 
-    assert "Slow client or slow decoding: 12 tokens at 200 ms each" in verdict_text(explanation)
+    assert "Slow client or slow decoding: 12 tokens at 200 ms each" in finding_text(explanation)
     assert not explanation.is_slow
 
 
@@ -146,8 +146,8 @@ def test_an_early_end_is_reported_with_its_stage(fields: dict[str, Any], expecte
         record(engine_ms=None, first_token_ms=None, total_ms=30.0, **fields)
     )
 
-    assert expected in verdict_text(explanation)
-    assert "in the stage generate" in verdict_text(explanation)
+    assert expected in finding_text(explanation)
+    assert "in the stage generate" in finding_text(explanation)
     assert explanation.stages[-1].name == "generate"
     assert explanation.stages[-1].is_interrupted
 
@@ -162,7 +162,7 @@ def test_a_shed_request_ends_in_admission() -> None:
     )
 
     assert [stage.name for stage in explanation.stages] == ["authenticate", "admit"]
-    assert verdict_text(explanation).startswith("Shed:")
+    assert finding_text(explanation).startswith("Shed:")
 
 
 def test_the_reason_of_the_filter_is_reported() -> None:
@@ -170,17 +170,17 @@ def test_the_reason_of_the_filter_is_reported() -> None:
         finish_reason=FinishReason.FILTERED, filter_reason="secret", first_token_ms=None
     )
 
-    assert "Filtered: secret" in verdict_text(explain_latency(withheld))
+    assert "Filtered: secret" in finding_text(explain_latency(withheld))
 
 
 def test_an_interruption_is_not_attributed_to_the_filter() -> None:
     cut_off = record(finish_reason=FinishReason.LENGTH, filter_reason="engine_disconnected")
 
-    assert "Interrupted: the connection to the engine was lost" in verdict_text(
+    assert "Interrupted: the connection to the engine was lost" in finding_text(
         explain_latency(cut_off)
     )
-    assert "filter:" not in verdict_text(explain_latency(cut_off))
-    assert "Truncated by the filter: repetition" in verdict_text(
+    assert "filter:" not in finding_text(explain_latency(cut_off))
+    assert "Truncated by the filter: repetition" in finding_text(
         explain_latency(record(filter_reason="repetition"))
     )
 
@@ -256,4 +256,4 @@ def test_a_completion_without_text_has_no_budget_for_its_first_text() -> None:
 
     assert explanation.stages[-1].name == "filter"
     assert not any(stage.is_over for stage in explanation.stages)
-    assert explanation.verdicts == ("No findings: each stage stayed within its budget.",)
+    assert explanation.findings == ("No findings: each stage stayed within its budget.",)

@@ -10,7 +10,7 @@ from tenants.models.rollup import ROLLUP_COLUMNS
 from tenants.usage.reports.counters import (
     COUNTER_NAMES,
     SOURCES,
-    CounterOrigin,
+    CounterSource,
     UsageCounters,
     sum_counters,
 )
@@ -77,10 +77,10 @@ def test_accepted_tokens_bear_the_cost_of_all_tokens() -> None:
 
 
 def test_numbers_of_the_server_and_of_the_client_are_distinguished() -> None:
-    assert SOURCES["generated_tokens"] is CounterOrigin.SERVER
-    assert SOURCES["shown"] is SOURCES["typed_chars"] is CounterOrigin.CLIENT
+    assert SOURCES["generated_tokens"] is CounterSource.SERVER
+    assert SOURCES["shown"] is SOURCES["typed_chars"] is CounterSource.CLIENT
     assert len({metric.name for metric in METRICS}) == len(METRICS)
-    servers = {metric.name for metric in METRICS if metric.source is CounterOrigin.SERVER}
+    servers = {metric.name for metric in METRICS if metric.source is CounterSource.SERVER}
     assert servers == {"validity", "cancellation"}
 
 

@@ -1,4 +1,4 @@
-"""The pages that edit and review one policy override, its removal, and undo."""
+"""The pages that edit, review and remove one policy override, and undo its last change."""
 
 import json
 from typing import Any

@@ -55,7 +55,7 @@ def show_request(request: HttpRequest, member: CurrentMember, request_id: UUID) 
         "mode": MODE_LABELS[record.mode],
         "trigger": TRIGGERS[record.trigger],
         "protocol": PROTOCOLS.get(record.protocol, record.protocol),
-        "state": FINISH_TONES[record.finish_reason],
+        "badge_kind": FINISH_TONES[record.finish_reason],
         "finish_reason": FINISH_LABELS[record.finish_reason],
         "stages": [_to_stage_line(stage, record.total_ms) for stage in explanation.stages],
         "width": _WIDTH,

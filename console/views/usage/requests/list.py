@@ -92,7 +92,7 @@ class RequestsFilterForm(UsageFilterForm):
 class RequestListRow:
     row: RequestRow
     mode: str
-    state: str  # kind of <c-badge>
+    badge_kind: str  # of the finish reason's <c-badge>
     finish_reason: str
     first_token: str  # "": no text was sent
     is_slow: bool  # the first token was later than its target
@@ -189,7 +189,7 @@ def _present_request(row: RequestRow) -> RequestListRow:
     return RequestListRow(
         row=row,
         mode=str(MODE_LABELS[row.mode]),
-        state=FINISH_TONES[row.finish_reason],
+        badge_kind=FINISH_TONES[row.finish_reason],
         finish_reason=f"{finish_reason}: {row.error_code}"
         if row.error_code
         else str(finish_reason),

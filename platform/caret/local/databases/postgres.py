@@ -8,13 +8,13 @@ import signal
 from collections.abc import Mapping
 
 from caret.local.databases.credentials import write_credentials
-from caret.local.databases.postgres_account import PostgresUser, choose_account
 from caret.local.databases.postgres_cluster import (
     PostgresCluster,
     ensure_cluster,
     postgres_environment,
 )
 from caret.local.databases.postgres_roles import accepts_connections, reconcile_roles
+from caret.local.databases.postgres_user import PostgresUser, choose_user
 from caret.local.paths import EmbeddedPaths
 from caret.local.processes.child_process import ChildProcess, ChildSpec
 from caret.local.processes.service import LaunchedService
@@ -33,25 +33,25 @@ class EmbeddedPostgres(LaunchedService):
         paths: EmbeddedPaths,
         *,
         tag_environment: dict[str, str] | None = None,
-        account: PostgresUser | None = None,
+        user: PostgresUser | None = None,
         settings: Mapping[str, str] | None = None,
     ) -> None:
         """`settings` are settings of the server that extend and override ours.
 
-        `tag_environment` contains the variables of process_tag.py. `account` None: it is chosen at
-        the launch.
+        `tag_environment` contains the variables of process_tag.py. `user` is the system user that
+        the server runs as; None: it is chosen at the launch.
         """
         self._settings = settings or {}
         self._paths = paths
         self._tag_environment = tag_environment or {}
-        self._account = account
+        self._user = user
 
     def launch(self) -> None:
         """Start the server. If there is no data directory yet, create it, which takes seconds."""
         write_credentials(self._paths)
-        account = self._account or choose_account()
-        cluster = ensure_cluster(self._paths, account=account)
-        self._child = ChildProcess(self._child_spec(cluster, account=account))
+        user = self._user or choose_user()
+        cluster = ensure_cluster(self._paths, user=user)
+        self._child = ChildProcess(self._child_spec(cluster, user=user))
         self._child.start()
 
     def is_ready(self) -> bool:
@@ -61,7 +61,7 @@ class EmbeddedPostgres(LaunchedService):
         reconcile_roles(self._paths)
         return True
 
-    def _child_spec(self, cluster: PostgresCluster, *, account: PostgresUser) -> ChildSpec:
+    def _child_spec(self, cluster: PostgresCluster, *, user: PostgresUser) -> ChildSpec:
         settings = {
             "listen_addresses": "",
             "unix_socket_directories": str(self._paths.sockets),
@@ -79,7 +79,7 @@ class EmbeddedPostgres(LaunchedService):
         command = (str(cluster.programs / "postgres"), "-D", str(cluster.data), *options)
         return ChildSpec(
             name=self.name,
-            command=account.wrap(command),
+            command=user.wrap(command),
             log_file=self._paths.logs / "postgres.log",
             environment=postgres_environment() | self._tag_environment,
             # At SIGINT, Postgres rolls back transactions and does not wait for clients.

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from caret.local.databases.credentials import SUPERUSER, read_password
-from caret.local.databases.postgres_account import PostgresUser
+from caret.local.databases.postgres_user import PostgresUser
 from caret.local.errors import MissingFeature, ServiceFailed
 from caret.local.paths import EmbeddedPaths
 
@@ -25,15 +25,15 @@ class PostgresCluster:
     programs: Path  # the directory of `postgres` and `initdb`
 
 
-def ensure_cluster(paths: EmbeddedPaths, *, account: PostgresUser) -> PostgresCluster:
-    """Create the data directory if it is missing, and prepare it for a start by `account`.
+def ensure_cluster(paths: EmbeddedPaths, *, user: PostgresUser) -> PostgresCluster:
+    """Create the data directory if it is missing, and prepare it for a start by `user`.
 
     Raises MissingFeature, ServiceFailed.
     """
     data = paths.home / "postgres"
     if not data.exists():
-        _create_cluster(paths, data=data, account=account)
-    account.give_to(data)
+        _create_cluster(paths, data=data, user=user)
+    user.give_to(data)
     _remove_stale_pid_file(data)
     version = (data / "PG_VERSION").read_text().strip()
     return PostgresCluster(data=data, programs=_find_programs(version))
@@ -77,7 +77,7 @@ def _find_programs(version: str) -> Path:
     return Path(package.origin).parent / _PROGRAM_FOLDERS[version] / "bin"
 
 
-def _create_cluster(paths: EmbeddedPaths, *, data: Path, account: PostgresUser) -> None:
+def _create_cluster(paths: EmbeddedPaths, *, data: Path, user: PostgresUser) -> None:
     """Run initdb in a temporary directory, and then rename it.
 
     So a failure leaves no incomplete data directory.
@@ -85,22 +85,22 @@ def _create_cluster(paths: EmbeddedPaths, *, data: Path, account: PostgresUser) 
     draft = data.with_name("postgres.new")
     shutil.rmtree(draft, ignore_errors=True)
     draft.mkdir(mode=0o700)
-    account.give_to(draft)
+    user.give_to(draft)
     password_file = draft.with_name("postgres.new.password")
     password_file.touch(mode=0o600)
     password_file.write_text(read_password(paths, SUPERUSER))
-    account.give_to(password_file)
+    user.give_to(password_file)
     try:
-        _run_initdb(paths, draft=draft, password_file=password_file, account=account)
+        _run_initdb(paths, draft=draft, password_file=password_file, user=user)
     finally:
         password_file.unlink()
     draft.rename(data)
 
 
 def _run_initdb(
-    paths: EmbeddedPaths, *, draft: Path, password_file: Path, account: PostgresUser
+    paths: EmbeddedPaths, *, draft: Path, password_file: Path, user: PostgresUser
 ) -> None:
-    command = account.wrap(
+    command = user.wrap(
         (
             str(_find_programs(_NEWEST) / "initdb"),
             f"--pgdata={draft}",

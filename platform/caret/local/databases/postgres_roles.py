@@ -1,4 +1,4 @@
-"""The three database roles, and the database, created or updated at every start.
+"""Creates or updates the database and two of its three roles at every start.
 
 * caret_superuser  created with the data directory; used only by this module and for backups
 * caret_owner      owns the database and its tables, but is bound by row-level security

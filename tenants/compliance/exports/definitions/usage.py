@@ -15,7 +15,7 @@ from tenants.compliance.exports.sql_source import WITHIN, SqlRows
 from tenants.models.rollup import SERVICES
 from tenants.usage.ingestion.redis_stream import UsageStream
 from tenants.usage.reports.counters import COUNTER_NAMES
-from tenants.usage.rollups.operations import UNDER_WAY, find_complete_until
+from tenants.usage.rollups.operations import MAX_RECORD_DELAY, find_complete_until
 
 
 def _make_columns(kind: ColumnType, *names: str) -> tuple[ExportColumn, ...]:
@@ -23,9 +23,12 @@ def _make_columns(kind: ColumnType, *names: str) -> tuple[ExportColumn, ...]:
 
 
 def _find_arrived_until(_tenant_id: TenantId, now: datetime) -> datetime:
-    """Return the time before which all records that have reached Redis are in the table."""
+    """Return the time before which the records of all requests are in the table.
+
+    Records need up to MAX_RECORD_DELAY to reach Redis.
+    """
     stream = UsageStream(connect_to_redis(), consumer="exports")
-    return stream.find_arrived_until(now=now) - UNDER_WAY
+    return stream.find_arrived_until(now=now) - MAX_RECORD_DELAY
 
 
 def _find_counted_until(tenant_id: TenantId, _now: datetime) -> datetime | None:
@@ -62,7 +65,8 @@ USAGE_RECORDS: Final = Export(
     complete_until=_find_arrived_until,
 )
 
-_DAY_NAMES: Final = ("editor", "language", "model", "variant")
+# The text columns by which the usage of a day and user is grouped.
+_GROUP_COLUMNS: Final = ("editor", "language", "model", "variant")
 
 # One row for each day, user, editor, language, model and variant. The dashboard shows these counts.
 USAGE_DAYS: Final = Export(
@@ -73,18 +77,18 @@ USAGE_DAYS: Final = Export(
     columns=(
         ExportColumn("day", ColumnType.DAY),
         ExportColumn("user_id", ColumnType.ID),
-        *_make_columns(ColumnType.TEXT, *_DAY_NAMES),
+        *_make_columns(ColumnType.TEXT, *_GROUP_COLUMNS),
         *_make_columns(ColumnType.INTEGER, *COUNTER_NAMES),
     ),
     source=SqlRows(
         columns=(
             "(starts_at AT TIME ZONE 'UTC')::date",
             f"nullif(user_id, '{SERVICES}')",  # empty: service keys
-            *_DAY_NAMES,
+            *_GROUP_COLUMNS,
             *COUNTER_NAMES,
         ),
         source=f"FROM tenants_usage_day {WITHIN.format(time='starts_at')}",
-        key=("starts_at", "user_id", *_DAY_NAMES),
+        key=("starts_at", "user_id", *_GROUP_COLUMNS),
     ),
     complete_until=_find_counted_until,
 )

@@ -2,8 +2,8 @@
 
 The library buffers rows in a file in a private folder, so that memory use is constant. A sheet has
 at most 1,048,576 rows, and a cell at most 32,767 characters. Larger data is rejected, never
-truncated. Times are text, because workbooks have no time zones. Numbers of more than 15 digits are
-text, because a workbook would round them.
+truncated. Dates and times are text, because workbooks have no time zones. Numbers of 10^15 and
+above are text, because a workbook would round them.
 """
 
 import fcntl

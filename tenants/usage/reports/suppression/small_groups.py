@@ -14,7 +14,7 @@
 
 "A few" means at least one, but fewer than `min_users`. These rules do not prevent a reader from
 comparing reports of different periods, or from combining three or more overlapping groups. The
-module `cells` applies rules to several filters at once.
+module `cells` has the rules for several dimensions at once.
 """
 
 from collections.abc import Mapping
@@ -31,7 +31,7 @@ _NOTHING: Final[Mapping[Any, "Suppression"]] = MappingProxyType({})
 
 class Suppression(StrEnum):
     TOO_FEW_USERS = "fewer users than the tenant's minimum"
-    COMPLEMENTARY = "so that a smaller group cannot be told by subtraction"
+    COMPLEMENTARY = "so that subtraction does not reveal a smaller group"
 
 
 def find_suppressed_groups(
@@ -59,14 +59,17 @@ def find_suppressed_groups(
         (key for key in users_of if key not in suppressed), key=lambda key: len(users_of[key])
     )
     overlap = None if all_users is None else _Overlap(users_of, all_users, min_users)
-    disclosed: _Key | None
+    next_suppressed: _Key | None
+    # Suppress one group after the other, the smallest first, until rules 2 and 3 are met.
     while visible:
         if not _is_safe([users_of[key] for key in suppressed], min_users):
-            disclosed = visible[0]
-        elif overlap is None or (disclosed := overlap.find_disclosed(visible)) is None:
+            next_suppressed = visible[0]
+        else:
+            next_suppressed = None if overlap is None else overlap.find_group_to_suppress(visible)
+        if next_suppressed is None:
             break
-        visible.remove(disclosed)
-        suppressed[disclosed] = Suppression.COMPLEMENTARY
+        visible.remove(next_suppressed)
+        suppressed[next_suppressed] = Suppression.COMPLEMENTARY
     return suppressed
 
 
@@ -79,7 +82,7 @@ def _find_near_duplicates(
         key: Suppression.COMPLEMENTARY
         for key, users in users_of.items()
         if len(users) >= min_users
-        and any(users < total and len(total - users) < min_users for total in wholes)
+        and any(users < whole and len(whole - users) < min_users for whole in wholes)
     }
 
 
@@ -95,8 +98,11 @@ class _Overlap(Generic[_Key]):
         by_size = sorted(users_of, key=lambda key: len(users_of[key]))
         self._pairs = [pair for pair in combinations(by_size, 2) if self._discloses(*pair)]
 
-    def find_disclosed(self, visible: list[_Key]) -> _Key | None:
-        """Return the smallest of the shown groups that reveal a few users; None: none does."""
+    def find_group_to_suppress(self, visible: list[_Key]) -> _Key | None:
+        """Return the shown group to suppress next, because shown groups reveal a few users.
+
+        None: they reveal nobody.
+        """
         remaining_users = self._all_users.difference(*(self._users_of[key] for key in visible))
         if 0 < len(remaining_users) < self._min_users:
             return visible[0]

@@ -25,7 +25,7 @@ from tenants.policy.overrides.document import serialize_override
 from tenants.policy.overrides.operations import set_override
 from tenants.policy.overrides.queries import OverrideSubject, SubjectKind
 from tenants.privacy.consent.consent import UserConsent
-from tenants.privacy.consent.consent_texts import USER_WORDINGS, ConsentKind
+from tenants.privacy.consent.consent_texts import USER_CONSENT_TEXTS, ConsentKind
 from tenants.privacy.consent_lifecycle import ConsentChoice, set_consent
 from tenants.privacy.retention.purge import purge_data_class
 from tests.fakes.billing import ensure_invoice, make_budget
@@ -79,7 +79,7 @@ def add_an_object_of_every_kind(company: Company) -> None:
     set_policy(actor=company.platform, document=document, reason="-1", now=now)  # like a formula
     choice = ConsentChoice(
         UserConsent(content_capture=True, training=False),
-        frozenset({USER_WORDINGS[ConsentKind.CONTENT_CAPTURE]}),
+        frozenset({USER_CONSENT_TEXTS[ConsentKind.CONTENT_CAPTURE]}),
     )
     set_consent(actor=company.people[Role.OWNER].actor, choice=choice, now=now)
     subject = OverrideSubject(SubjectKind.TEAM, uuid.UUID(make_team(company)))

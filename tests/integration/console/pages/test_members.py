@@ -353,10 +353,10 @@ def test_each_address_that_fails_is_named_with_its_reason(company: Company, clie
     assert remaining[1].split() == [company.developer.email, "nobody", "ida@guest.example"]
 
 
-def test_the_page_says_if_no_invitation_was_sent(company: Company, client: Client) -> None:
+def test_the_page_says_if_no_invitation_was_created(company: Company, client: Client) -> None:
     page = invite(client, emails=f"{company.developer.email}\nnobody")
 
-    assert "No invitations were sent. Correct the addresses" in page
+    assert "No invitations were created. Correct the addresses" in page
     assert list_invitation_states(company) == []
 
 

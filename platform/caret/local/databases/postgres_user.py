@@ -70,24 +70,24 @@ _PREFIXES: dict[PostgresUser, tuple[str, ...]] = {
 }
 
 
-def choose_account() -> PostgresUser:
+def choose_user() -> PostgresUser:
     """Return the first user with which Postgres can run.
 
     Raises MissingFeature if the current user is root and neither other way is possible.
     """
     if os.getuid() != 0:
         return PostgresUser.PLAIN
-    for account in (PostgresUser.NAMESPACE, PostgresUser.CAPABILITY):
-        if _is_usable(account):
-            return account
+    for user in (PostgresUser.NAMESPACE, PostgresUser.CAPABILITY):
+        if _is_usable(user):
+            return user
     raise MissingFeature(
         "Postgres refuses to run as root, and this machine allows neither user namespaces (unshare)"
         " nor a change of user (setpriv). Start Caret as an ordinary user."
     )
 
 
-def _is_usable(account: PostgresUser) -> bool:
-    command = (*_PREFIXES[account], "true")
+def _is_usable(user: PostgresUser) -> bool:
+    command = (*_PREFIXES[user], "true")
     if shutil.which(command[0]) is None:
         return False
     probe = subprocess.run(
