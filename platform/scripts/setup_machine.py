@@ -9,7 +9,9 @@ import os
 import platform
 import re
 import shutil
+import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 # Exit codes of the script.
@@ -42,17 +44,35 @@ def ensure_suitable_python() -> None:
     )
 
 
+def choose_interpreter() -> str:
+    """Return the path of the Python for `.venv`: this one, or a faster one of the same version.
+
+    Compiled without `--enable-optimizations`, as pyenv does by default, Python takes a fifth more
+    CPU time. A Linux distribution's Python is always optimized.
+    """
+    options = sysconfig.get_config_var("CONFIG_ARGS") or ""
+    if "--enable-optimizations" in options or sys.base_prefix == "/usr":
+        return sys.executable
+    candidate = f"/usr/bin/python{sys.version_info.major}.{sys.version_info.minor}"
+    try:
+        subprocess.run([candidate, "-c", "import ensurepip, venv"], check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError):
+        return sys.executable
+    print(f"Using {candidate}, because {sys.executable} was compiled without optimizations.")
+    return candidate
+
+
 def choose_engine() -> str:
     """Return the build of vLLM to install: cpu or gpu. Raises Refusal.
 
     CARET_ENGINE names it. Without this variable, a machine with an NVIDIA driver gets gpu.
     """
-    engine = os.environ.get("CARET_ENGINE") or ("gpu" if has_nvidia_gpu() else "cpu")
+    engine = os.environ.get("CARET_ENGINE") or ("gpu" if has_nvidia_driver() else "cpu")
     if engine not in ("cpu", "gpu"):
         raise Refusal(
             f"CARET_ENGINE is {engine!r}. Set it to cpu or gpu, or remove it.", BAD_SETTING
         )
-    if engine == "gpu" and not has_nvidia_gpu():
+    if engine == "gpu" and not has_nvidia_driver():
         raise Refusal(
             "CARET_ENGINE is gpu, but this machine has no NVIDIA driver. Install the driver, or"
             " remove the setting.",
@@ -61,8 +81,7 @@ def choose_engine() -> str:
     return engine
 
 
-def has_nvidia_gpu() -> bool:
-    """Return whether the machine has an NVIDIA driver."""
+def has_nvidia_driver() -> bool:
     return Path("/proc/driver/nvidia/version").exists() or shutil.which("nvidia-smi") is not None
 
 
