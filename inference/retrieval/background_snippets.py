@@ -7,10 +7,16 @@ from caret.contracts.content_exclusion import is_indexing_allowed
 from caret.contracts.retrieval import MAX_FILE_CHARS, MAX_QUERY_CHARS, RetrievalScope
 from inference.completion.request import AdmittedRequest, CompletionRequest
 from inference.completion.snippet import Snippet
+from inference.context.redaction.redact import (
+    MAX_KEY_CHARS,
+    drop_rest_of_private_key,
+    ends_in_private_key,
+    redact_private_keys,
+)
 from inference.retrieval.send_queue import OutgoingMessage, SendQueue
 from inference.retrieval.snippet_cache import FileKey, SnippetCache
 
-# The longest parts of a query. Text after the cursor improves the results.
+# Maximum lengths of two parts of a query. Text after the cursor improves the results.
 _IMPORTS_CHARS: Final = 300
 _SUFFIX_CHARS: Final = 300
 
@@ -76,13 +82,21 @@ def _iterate_texts(request: CompletionRequest) -> Iterator[tuple[str, tuple[str,
 
 
 def _build_query(request: CompletionRequest) -> str:
-    """Return the text around the cursor, after the imports if they are too far from the cursor."""
-    after = request.suffix[:_SUFFIX_CHARS]
-    num_before = MAX_QUERY_CHARS - len(after)
-    if len(request.prefix) <= num_before or not request.imports:
-        return request.prefix[-num_before:] + after
+    """Return the text around the cursor, without private keys.
+
+    If the prefix is too long for a query, the text begins with the file's imports. Private keys are
+    removed before the text is cut: without its header, the rest of a key is not recognized.
+    """
+    before = redact_private_keys(request.prefix[-(MAX_QUERY_CHARS + MAX_KEY_CHARS) :])
+    after = request.suffix
+    if ends_in_private_key(request.prefix):
+        after = drop_rest_of_private_key(request.prefix, after)
+    after = redact_private_keys(after[: _SUFFIX_CHARS + MAX_KEY_CHARS])[:_SUFFIX_CHARS]
+    max_before = MAX_QUERY_CHARS - len(after)
+    if len(before) <= max_before or not request.imports:
+        return before[-max_before:] + after
     imports = " ".join(request.imports)[:_IMPORTS_CHARS] + "\n"
-    return imports + request.prefix[len(imports) - num_before :] + after
+    return imports + before[len(imports) - max_before :] + after
 
 
 def _build_file_key(admitted: AdmittedRequest, path: str) -> FileKey:

@@ -1,10 +1,13 @@
-"""Secrets assigned to names such as `password` (keywords): detect-secrets' rules in linear time.
+"""Secrets assigned to names with keywords such as `password`: detect-secrets' rules in linear time.
 
-The library's expressions try each name in a word, and backtrack over the rest of the word letter by
-letter. So a line that repeats a name takes cubic time (400 ms for 2,000 characters). The
-expressions here match only the first name in a word, without backtracking. That is enough, because
-the text after the word is the same for each name. A test checks that these expressions find the
-same secrets as the library's.
+The library's expressions try each keyword in a word, and backtrack over the rest of the word letter
+by letter. So a line that repeats a keyword takes cubic time (400 ms for 2,000 characters). The
+expressions here match only the first keyword in a word, without backtracking. That is enough,
+because the text after the word is the same for each keyword. A test checks that these expressions
+find the same secrets as the library's. There are two differences. The library applies a rule only
+once to a line. Here, a rule finds all secrets of a line: `connect(password="...", api_key="...")`.
+The library also skips a line if any value in it is a call or an index, such as
+`db = connect(password="...")`. Here, only this value is skipped, as in `password = read("...")`.
 """
 
 import re
@@ -22,16 +25,17 @@ from detect_secrets.plugins.keyword import (
 )
 from detect_secrets.util.filetype import FileType
 
-# Every name in the library's list contains one of these; a test checks this.
-NAME_HINTS: Final = ("key", "pass", "pwd", "secret", "contrase")
-_NAMES: Final = re.compile("|".join(DENYLIST), re.IGNORECASE)
-# Like the library's expression, with its groups. It also matches the letters before the name.
+# Every keyword in the library's list contains one of these; a test checks this.
+KEYWORD_HINTS: Final = ("key", "pass", "pwd", "secret", "contrase")
+_KEYWORDS: Final = re.compile("|".join(DENYLIST), re.IGNORECASE)
+# Like the library's expression, with its groups. It also matches the letters before the keyword.
 _WORD: Final = rf"(?>\w*?({'|'.join(DENYLIST)}))\w*+"
 _WORD_AT_START: Final = rf"(?<!\w){_WORD}"
-# The library's expression for a secret, without its lookaheads for optional text.
-_QUOTED: Final = r"(?=\w)[^\v\'\"]*[^\v,\'\"`]"
-_REFERENCE: Final = re.compile(r"(?::=?|[!=]{1,3})\s*+[\w.-]++[\[(][^\v]*[\])]")
-_MAX_REFERENCE_CHARS: Final = 1_000  # the library's limit
+# The library's expression for a secret value, without its lookaheads for optional text.
+_VALUE: Final = r"(?=\w)[^\v\'\"]*[^\v,\'\"`]"
+# An assignment whose value is a call or an index, up to the bracket.
+_REFERENCE: Final = re.compile(r"(?::=?|[!=]{1,3})\s*+[\w.-]++[\[(]")
+_MAX_REFERENCE_CHARS: Final = 1_000  # the library's limit, of the line
 # In the rules, a backtick may both end a secret and be part of one, so `re` tries every pair of
 # backticks. So a line with more than _MAX_BACKTICKS is split into slices that overlap by half. A
 # slice with a keyword and more than _MAX_SLICE_BACKTICKS counts as a secret: nobody writes such
@@ -45,12 +49,12 @@ _MAX_SLICE_BACKTICKS: Final = 32
 def may_contain_keyword(line: str) -> bool:
     """Return whether the line may contain a keyword, in a tenth of the time of the full search."""
     lowered = line.lower()
-    return any(hint in lowered for hint in NAME_HINTS)
+    return any(hint in lowered for hint in KEYWORD_HINTS)
 
 
 def find_keyword_secrets(line: str, kind: FileType) -> Iterator[tuple[int, int]]:
     """Yield the spans of probable secrets. Spans may overlap."""
-    if not may_contain_keyword(line) or not _NAMES.search(line) or is_indirect_reference(line):
+    if not may_contain_keyword(line) or not _KEYWORDS.search(line):
         return
     if line.count(_BACKTICK) <= _MAX_BACKTICKS:
         yield from _find_spans(line, kind)
@@ -61,17 +65,8 @@ def find_keyword_secrets(line: str, kind: FileType) -> Iterator[tuple[int, int]]
             yield start + first, start + end
 
 
-def is_indirect_reference(line: str) -> bool:
-    """Return whether the assigned value is a call or an index: `secret = get_secret()`.
-
-    This is the library's rule without the optional text before the assignment: with it, a line of
-    1,000 blanks takes seconds.
-    """
-    return len(line) <= _MAX_REFERENCE_CHARS and _REFERENCE.search(line) is not None
-
-
 def _find_spans_in_slice(part: str, kind: FileType) -> Iterable[tuple[int, int]]:
-    if not _NAMES.search(part):
+    if not _KEYWORDS.search(part):
         return ()
     if part.count(_BACKTICK) > _MAX_SLICE_BACKTICKS:
         return [(0, len(part))]
@@ -80,13 +75,27 @@ def _find_spans_in_slice(part: str, kind: FileType) -> Iterable[tuple[int, int]]
 
 def _find_spans(line: str, kind: FileType) -> Iterator[tuple[int, int]]:
     for regex, group in _RULES.get(kind, _QUOTES_REQUIRED).items():
-        match = regex.search(line)
-        if match and not (
-            heuristic.is_templated_secret(match[group])
-            or heuristic.is_not_alphanumeric_string(match[group])
-            or heuristic.is_prefixed_with_dollar_sign(match[group])
-        ):
-            yield match.span(group)
+        for match in regex.finditer(line):
+            if not (
+                heuristic.is_templated_secret(match[group])
+                or heuristic.is_not_alphanumeric_string(match[group])
+                or heuristic.is_prefixed_with_dollar_sign(match[group])
+                or _is_reference(line, *match.span(group), begin=match.start())
+            ):
+                yield match.span(group)
+
+
+def _is_reference(line: str, start: int, end: int, *, begin: int) -> bool:
+    """Return whether the value at `start` to `end` is a call or an index: `key = get_key("x")`.
+
+    The keyword is at `begin`.
+    """
+    if len(line) > _MAX_REFERENCE_CHARS:
+        return False
+    reference = _REFERENCE.search(line, begin, end)
+    if reference is None or reference.start() >= start:
+        return False
+    return max(line.rfind(")"), line.rfind("]")) >= reference.end()
 
 
 def linearize(regex: re.Pattern[str]) -> re.Pattern[str]:
@@ -100,7 +109,7 @@ def linearize(regex: re.Pattern[str]) -> re.Pattern[str]:
         pattern = _WORD_AT_START + regex.pattern.removeprefix(DENYLIST_REGEX)
     else:
         raise ValueError(regex.pattern)
-    return re.compile(pattern.replace(SECRET, _QUOTED), regex.flags)
+    return re.compile(pattern.replace(SECRET, _VALUE), regex.flags)
 
 
 def _linear_rules(rules: Mapping[re.Pattern[str], int]) -> dict[re.Pattern[str], int]:

@@ -56,6 +56,8 @@ MAX_LINE_CHARS: Final = 2_000
 _OVERLAP_CHARS: Final = 200
 _MIN_HEADER_CHARS: Final = 16  # of a JSON Web Token, in Base64; {"alg":"none"} has 19
 MAX_KEY_CHARS: Final = 16_384  # of a private key, from its header to its end
+_KEY_END: Final = "-----END"  # begins the last line of a private key
+_REDACTED_BODY: Final = f" {REDACTED} "  # follows the header of a private key
 
 # A plugin matches only a line with a long run of token characters: at least SHORT_RUN_CHARS for
 # SHORT_TOKENS and _ENTROPY, and LONG_RUN_CHARS for LONG_TOKENS. So one quick check skips all
@@ -64,7 +66,8 @@ SHORT_RUN_CHARS: Final = 11
 LONG_RUN_CHARS: Final = 20
 _RUN: Final = re.compile(rf"[A-Za-z0-9_+/=-]{{{SHORT_RUN_CHARS},}}")
 _REST_OF_RUN: Final = re.compile(r"[A-Za-z0-9_+/=-]*")
-_LONG_RUN: Final = re.compile(rf"[A-Za-z0-9_.+/=-]{{{_OVERLAP_CHARS + 1},}}")
+# A JSON Web Token has dots, and may be longer than the overlap (see _find_long_web_tokens).
+_LONG_WEB_TOKEN: Final = re.compile(rf"[A-Za-z0-9_.+/=-]{{{_OVERLAP_CHARS + 1},}}")
 SHORT_TOKENS: Final[tuple[RegexBasedDetector, ...]] = (
     *(ArtifactoryDetector(), JwtTokenDetector(), NpmDetector(), SlackDetector()),
 )
@@ -115,6 +118,7 @@ def find_secret_spans(line: str, kind: FileType) -> Iterator[list[tuple[int, int
     line = line.rstrip("\r\n")
     for offset in range(0, max(1, len(line) - _OVERLAP_CHARS), MAX_LINE_CHARS - _OVERLAP_CHARS):
         part = line[offset : offset + MAX_LINE_CHARS]
+        # A secret at the end of a part may continue after the part.
         yield [
             (offset + start, _end_of_run(line, offset + end) if end == len(part) else offset + end)
             for start, end in _spans_of_part(part, kind)
@@ -134,7 +138,7 @@ def _find_long_web_tokens(line: str) -> Iterator[tuple[int, int]]:
 
     Such a token may be cut at the end of each part, and the plugin accepts only whole tokens.
     """
-    for run in _LONG_RUN.finditer(line):
+    for run in _LONG_WEB_TOKEN.finditer(line):
         segments, position = run[0].split("."), run.start()
         for index, segment in enumerate(segments[:-1]):
             first = segment.find("eyJ")  # a header begins with this
@@ -186,22 +190,47 @@ def _mask_private_keys(text: str, header: str) -> str:
     parts, position = [], 0
     while (header_start := text.find(header, position)) >= 0:
         start = header_start + len(header)
-        end = text.find("-----END", start, start + MAX_KEY_CHARS)
-        parts += [text[position:start], f" {REDACTED} "]
-        position = end if end >= 0 else _end_of_body(text, start)
+        parts += [text[position:start], _REDACTED_BODY]
+        position = _find_key_end(text, start)
     return "".join([*parts, text[position:]])
 
 
+def ends_in_private_key(text: str) -> bool:
+    """Return whether the text ends within a private key, so that the rest of the key follows."""
+    excerpt = text[-2 * MAX_KEY_CHARS :]
+    redacted = redact_private_keys(excerpt)
+    return redacted != excerpt and redacted.endswith(_REDACTED_BODY)
+
+
+def drop_rest_of_private_key(prefix: str, suffix: str) -> str:
+    """Return the suffix without the rest of the private key in which the prefix ends."""
+    overlap = prefix[-len(_KEY_END) :]  # the cursor may split the end line, or a blank line
+    text = overlap + suffix
+    return text[max(len(overlap), _find_key_end(text, 0)) :]
+
+
+def _find_key_end(text: str, start: int) -> int:
+    end = text.find(_KEY_END, start, start + MAX_KEY_CHARS)
+    return end if end >= 0 else _end_of_body(text, start)
+
+
 def _end_of_body(text: str, start: int) -> int:
-    """Return the end of a key's body without an end line: a blank line, or MAX_KEY_CHARS."""
+    """Return the end of a key's body without an end line: a blank line, or MAX_KEY_CHARS.
+
+    An encrypted key also has a blank line between its headers and its body.
+    """
     end = text.find("\n\n", start, start + MAX_KEY_CHARS)
+    if end >= 0 and "DEK-Info:" in text[start:end]:
+        end = text.find("\n\n", end + 2, start + MAX_KEY_CHARS)
     return end if end >= 0 else min(len(text), start + MAX_KEY_CHARS)
 
 
 def _spans_of_part(line: str, kind: FileType) -> list[tuple[int, int]]:
     spans: list[tuple[int, int]] = []
     if "://" in line and "@" in line:
+        # Group 1 is the password.
         spans += [match.span(1) for regex in _BASIC_AUTH for match in regex.finditer(line)]
+    # 0 if no run has SHORT_RUN_CHARS.
     if longest := max(map(len, _RUN.findall(line)), default=0):
         spans += _token_spans(line, SHORT_TOKENS)
         spans += _entropy_spans(line)
@@ -230,7 +259,7 @@ def _extend_to_token(line: str, match: re.Match[str]) -> tuple[int, int]:
 
 def _entropy_spans(line: str) -> Iterator[tuple[int, int]]:
     for plugin in _ENTROPY:
-        for match in plugin.regex.finditer(line):
+        for match in plugin.regex.finditer(line):  # group 2 is the text between quotes
             if _is_random(match[2], plugin) and not _is_harmless(match[2], line, plugin):
                 yield match.span(2)
 

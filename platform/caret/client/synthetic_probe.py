@@ -21,6 +21,8 @@ _FUNCTION_HEAD: Final = "def total(prices: list[int]) -> int:\n    "
 _LINE_STATES: Final = ("r", "re", "ret", "return ")  # the current line at each request
 KEYSTROKE_S: Final = 0.08  # between two requests
 MAX_WAIT_S: Final = 5.0  # for a whole probe
+# The finish reasons of requests that were served. `shed`, for example, is none of them.
+_SERVED: Final = frozenset({"stop", "length", "filtered"})
 # The buckets are finest around 100 ms, the target for inline completions.
 _BUCKETS_S: Final = (0.02, 0.04, 0.06, 0.08, 0.1, 0.15, 0.25, 0.5, 1, 2, 5)
 
@@ -28,7 +30,7 @@ _BUCKETS_S: Final = (0.02, 0.04, 0.06, 0.08, 0.1, 0.15, 0.25, 0.5, 1, 2, 5)
 @dataclass(frozen=True, slots=True)
 class ProbeResult:
     result: str  # text | nothing (an empty response) | refused | unreachable | late (MAX_WAIT_S)
-    code: str  # error code if the result is `refused`; otherwise ""
+    code: str  # error code or finish reason if the result is `refused`; otherwise ""
     first_s: float | None  # from the last request to the first text; None: no text
 
 
@@ -88,8 +90,8 @@ async def _run_probes(metrics: ProbeMetrics, url: str, key: str, interval_s: flo
 async def run_probe(url: str, key: str, *, number: int) -> ProbeResult:
     """Probe once. Open a new connection, so that connecting is tested, too.
 
-    `key`: API key. `number` makes the text differ from earlier probes, so that no cache has the
-    prompt.
+    `key`: API key. Give each probe another `number`. The number makes the text differ from earlier
+    probes, so that no cache has the prompt.
     """
     try:
         async with asyncio.timeout(MAX_WAIT_S), open_stream(url, key) as stream:
@@ -130,4 +132,6 @@ async def _await_response(
         if frame["type"] == "delta":
             first_s = first_s or time.monotonic() - sent_s
         elif frame["type"] == "done":
+            if frame["finish_reason"] not in _SERVED:
+                return ProbeResult("refused", frame["finish_reason"], first_s)
             return ProbeResult("nothing" if first_s is None else "text", "", first_s)

@@ -7,6 +7,7 @@ import json
 
 import pytest
 from prometheus_client import generate_latest
+from websockets.asyncio.server import ServerConnection, serve
 
 from caret.client.synthetic_probe import ProbeMetrics, ProbeResult, run_probe
 from tenants.fleet.pools.scraping.metric_samples import parse_metrics
@@ -31,6 +32,20 @@ async def test_an_invalid_key_is_reported_with_its_error_code(quick_site: Site) 
     result = await run_probe(quick_site.url, "nobody's", number=2)
 
     assert (result.result, result.code, result.first_s) == ("refused", "invalid_api_key", None)
+
+
+async def test_a_shed_request_counts_as_refused() -> None:
+    async def shed_all(socket: ServerConnection) -> None:
+        async for message in socket:
+            request_id = json.loads(message)["id"]
+            frame = {"type": "done", "id": request_id, "finish_reason": "shed"}
+            await socket.send(json.dumps(frame))
+
+    async with serve(shed_all, "127.0.0.1", 0) as server:
+        (address,) = (socket.getsockname() for socket in server.sockets)
+        result = await run_probe(f"http://127.0.0.1:{address[1]}", "key", number=4)
+
+    assert (result.result, result.code) == ("refused", "shed")
 
 
 async def test_an_unreachable_gateway_is_reported() -> None:
@@ -64,6 +79,6 @@ def test_the_probes_results_are_in_its_metrics() -> None:
 
     assert page.sum("caret_probe_requests_total", result="text") == 1
     assert page.sum("caret_probe_requests_total", code="invalid_api_key") == 1
-    assert page.sum("caret_probe_successes") == 0
+    assert page.sum("caret_probe_successes") == 0  # the last request was refused
     assert page.sum("caret_probe_first_token_seconds_bucket", le="0.04") == 1
     assert pytest.approx(page.sum("caret_probe_first_token_seconds_sum")) == 0.03

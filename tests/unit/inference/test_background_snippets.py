@@ -17,6 +17,8 @@ from tests.fakes.requests import make_admitted
 from tests.fakes.tenants import ADA, make_policy, make_principal
 
 FOUND = (Snippet("b.py", "found", 0.5),)
+_BODY = "MIIEowIBAAKCAQEA7bq\n" * 20
+KEY = f"-----BEGIN RSA PRIVATE KEY-----\n{_BODY}-----END RSA PRIVATE KEY-----\n"
 FILES = (ContextFile(path="b.py", text="other", edited_at=0),)
 
 
@@ -145,3 +147,16 @@ def test_the_imports_of_a_long_file_are_part_of_the_query(gateway: Gateway) -> N
     assert query.text.startswith("django shop.orders\nb")
     assert query.text.endswith("ba")
     assert len(query.text) == MAX_QUERY_CHARS
+
+
+@pytest.mark.parametrize(
+    ("prefix", "suffix"),
+    [(KEY + "b" * (MAX_QUERY_CHARS - 100), "a"), (KEY[:-100], KEY[-100:]), ("b", KEY)],
+    ids=["the query begins within the key", "the cursor splits the key", "after the cursor"],
+)
+def test_a_query_contains_no_part_of_a_private_key(
+    gateway: Gateway, prefix: str, suffix: str
+) -> None:
+    query = gateway.messages(admitted(prefix=prefix, suffix=suffix))[0]
+
+    assert "MIIE" not in query.text

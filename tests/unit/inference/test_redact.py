@@ -16,6 +16,8 @@ from hypothesis import strategies as st
 from inference.context.redaction import redact
 from inference.context.redaction.redact import (
     REDACTED,
+    drop_rest_of_private_key,
+    ends_in_private_key,
     file_type,
     redact_line,
     redact_private_keys,
@@ -54,8 +56,7 @@ def test_a_secret_is_replaced_and_the_rest_of_the_line_kept(secret: str, line: s
 
     assert secret not in redacted
     assert REDACTED in redacted
-    # In a URL, the user name is redacted too.
-    assert redacted.startswith(line.split("{}")[0].split("postgres")[0])
+    assert redacted.startswith(line.split("{}")[0])
 
 
 @pytest.mark.parametrize(
@@ -110,10 +111,50 @@ def test_a_private_key_is_redacted_and_the_text_around_it_kept() -> None:
     assert redacted.endswith("-----\nb = 2\n")
 
 
-def test_a_truncated_private_key_is_redacted() -> None:
-    redacted = redact_private_keys(f"x\n-----BEGIN EC PRIVATE KEY-----\n{KEY_BODY}")
+@pytest.mark.parametrize(
+    "headers", ["", "Proc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,5D8AD2FB\n\n"]
+)
+def test_a_truncated_private_key_is_redacted(headers: str) -> None:
+    redacted = redact_private_keys(f"x\n-----BEGIN EC PRIVATE KEY-----\n{headers}{KEY_BODY}")
 
     assert not any(line in redacted for line in KEY_BODY.split())
+
+
+@pytest.mark.parametrize(
+    ("prefix", "suffix", "rest"),
+    [
+        (
+            KEY_BODY,
+            f"{KEY_BODY}-----END RSA PRIVATE KEY-----\nb",
+            "-----END RSA PRIVATE KEY-----\nb",
+        ),
+        (f"{KEY_BODY}-----EN", "D RSA PRIVATE KEY-----\nb", "D RSA PRIVATE KEY-----\nb"),
+        (KEY_BODY, f"{KEY_BODY}\nb", "\n\nb"),
+        (KEY_BODY, "\nb\n\nc", "\nb\n\nc"),
+        ("", KEY_BODY, ""),
+    ],
+    ids=["in the body", "in the end line", "no end line", "before a blank line", "no more text"],
+)
+def test_the_rest_of_a_private_key_that_the_cursor_splits_is_dropped(
+    prefix: str, suffix: str, rest: str
+) -> None:
+    prefix = f"a\n-----BEGIN RSA PRIVATE KEY-----\n{prefix}"
+
+    assert ends_in_private_key(prefix)
+    assert drop_rest_of_private_key(prefix, suffix) == rest
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a = 1\n",
+        f"-----BEGIN RSA PRIVATE KEY-----\n{KEY_BODY}-----END RSA PRIVATE KEY-----",
+        f"-----BEGIN RSA PRIVATE KEY-----\n{KEY_BODY}\nb = 2",
+        "a REDACTED ",
+    ],
+)
+def test_other_texts_do_not_end_in_a_private_key(text: str) -> None:
+    assert not ends_in_private_key(text)
 
 
 def test_text_without_private_keys_is_the_same_object() -> None:
