@@ -45,7 +45,7 @@ class DataPlaneConfig:
     metrics_port: int  # 0: no metrics are served
     metrics_max_tenants: int  # number of tenants that have their own metric label; 0: none
     has_trace_export: bool  # to the collector that OpenTelemetry's environment variables name
-    # Share of completions that are traced; None: OpenTelemetry's environment variables say it.
+    # Share of completions that are traced; None: OpenTelemetry's environment variables decide.
     trace_share: float | None
     # Whether a client's `traceparent` decides if its completion is traced.
     is_client_trace_trusted: bool

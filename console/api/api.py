@@ -122,7 +122,9 @@ def _respond_to_large_body(_request: HttpRequest, _error: RequestDataTooBig) -> 
 def _respond_to_invalid_request(_request: HttpRequest, error: ValidationError) -> HttpResponse:
     """Name the first invalid field and the reason, but not the value, which may be a secret."""
     first = error.errors[0]
-    field = ".".join(str(part) for part in first["loc"][1:] if part not in ("body", "query"))
+    # `loc` begins with the source. For a body, the name of the endpoint's parameter follows:
+    # ("query", "limit"), ("body", "body", "role").
+    field = ".".join(str(part) for part in first["loc"][1:] if part != "body")
     return problem_response(Problem(422, "validation_failed", first["msg"], field or None))
 
 

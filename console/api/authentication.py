@@ -73,7 +73,8 @@ class MemberAuth(SessionAuth):
         if isinstance(caller, CurrentMember):
             return caller
         # This check comes first, because the CSRF check may read the whole body.
-        if int(request.headers.get("Content-Length") or 0) > _max_body_bytes():
+        num_bytes = int(request.headers.get("Content-Length") or 0)
+        if num_bytes > settings.DATA_UPLOAD_MAX_MEMORY_SIZE:
             raise ProblemRaised(TOO_LARGE)
         return super().__call__(request)
 
@@ -116,7 +117,3 @@ def document_permissions(*permissions: Permission) -> dict[str, Any]:
     Operations and queries enforce the permissions. A test tries each endpoint with each role.
     """
     return {"x-permissions": sorted(permissions)}
-
-
-def _max_body_bytes() -> int:
-    return settings.DATA_UPLOAD_MAX_MEMORY_SIZE or 0

@@ -5,9 +5,10 @@ from pydantic import ConfigDict
 
 
 class RequestSchema(Schema):
-    """The body or query of a request. Unknown fields are rejected.
+    """The body or query of a request.
 
-    The schema of a body must contain an example:
+    Unknown fields of a body are rejected. Unknown query parameters are ignored, because
+    django-ninja reads only the known ones. The schema of a body must contain an example:
     `class RevokeKey(RequestSchema, json_schema_extra={"example": ...})`.
     """
 

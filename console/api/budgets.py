@@ -131,7 +131,7 @@ def list_all(request: AuthenticatedRequest, page: Query[PageQuery]) -> Page[Budg
 def create(request: AuthenticatedRequest, body: CreateBudget) -> Status[object]:
     budget = create_budget(
         actor=actor_of(request),
-        holder=_to_target(body),
+        holder=_to_holder(body),
         terms=_to_terms(body),
         now=timezone.now(),
     )
@@ -194,8 +194,11 @@ def _to_terms(body: CreateBudget | ChangeBudget) -> BudgetTerms:
     return BudgetTerms(body.limit_micros, body.is_hard, body.webhook_url, body.is_per_seat)
 
 
-def _to_target(body: CreateBudget) -> BudgetTarget:
-    """Return the target of the budget. Raises InvalidValue if an ID does not fit the scope."""
+def _to_holder(body: CreateBudget) -> BudgetTarget:
+    """Return the tenant, team or user of the budget.
+
+    Raises InvalidValue if an ID is missing, or does not fit the scope.
+    """
     ids = {BudgetScope.TEAM: body.team_id, BudgetScope.USER: body.user_id}
     for scope, field in ((BudgetScope.TEAM, "team_id"), (BudgetScope.USER, "user_id")):
         if (ids[scope] is not None) != (body.scope is scope):

@@ -14,7 +14,11 @@ from console.api.pagination import Items, PageQuery, PageResponse
 from tenants.base.pagination import Page
 from tenants.base.permissions import Permission
 from tenants.privacy.consent.consent import UserConsent
-from tenants.privacy.consent.consent_texts import USER_CONSENT_TEXTS, ConsentKind, get_consent_text
+from tenants.privacy.consent.consent_texts import (
+    USER_CONSENT_VERSIONS,
+    ConsentKind,
+    get_consent_text,
+)
 from tenants.privacy.consent.queries import (
     ConsentReceiptView,
     OwnConsent,
@@ -120,7 +124,7 @@ def _to_response(own: OwnConsent) -> OwnConsentResponse:
         consent=ConsentResponse.model_validate(own.consent),
         retention_days=own.retention_days,
         consent_texts=[
-            _consent_text(kind, version) for kind, version in USER_CONSENT_TEXTS.items()
+            _consent_text(kind, version) for kind, version in USER_CONSENT_VERSIONS.items()
         ],
     )
 

@@ -32,7 +32,7 @@ from tenants.security.authorization.actor import Actor
 router = Router(tags=["data subjects"])
 # Writing 100,000 rows takes a few seconds, and their ZIP usually has 10 MB. Operators export larger
 # bundles with `manage.py export_data_subject`.
-BOUNDS = BundleLimits(max_rows=100_000, max_bytes=256 << 20)
+BUNDLE_LIMITS = BundleLimits(max_rows=100_000, max_bytes=256 << 20)
 
 
 class ReasonBody(
@@ -48,7 +48,7 @@ class ReasonBody(
 )
 def own_bundle(request: AuthenticatedRequest) -> StreamingHttpResponse:
     return _stream_bundle(
-        request, BundleRequest(require_own_user_id(actor_of(request)), "", BOUNDS)
+        request, BundleRequest(require_own_user_id(actor_of(request)), "", BUNDLE_LIMITS)
     )
 
 
@@ -60,7 +60,7 @@ def own_bundle(request: AuthenticatedRequest) -> StreamingHttpResponse:
 def bundle(
     request: AuthenticatedRequest, user_id: uuid.UUID, body: ReasonBody
 ) -> StreamingHttpResponse:
-    return _stream_bundle(request, BundleRequest(UserId(str(user_id)), body.reason, BOUNDS))
+    return _stream_bundle(request, BundleRequest(UserId(str(user_id)), body.reason, BUNDLE_LIMITS))
 
 
 class ErasureRequested(ResponseSchema):
@@ -106,24 +106,26 @@ def erasures(request: AuthenticatedRequest, page: Query[PageQuery]) -> Page[Eras
     return list_erasures(actor=actor_of(request), limit=page.limit, cursor=page.cursor)
 
 
-def _stream_bundle(request: AuthenticatedRequest, bundle: BundleRequest) -> StreamingHttpResponse:
+def _stream_bundle(
+    request: AuthenticatedRequest, bundle_request: BundleRequest
+) -> StreamingHttpResponse:
     """Return the ZIP as a download.
 
-    Raises ProblemRaised if Redis is unreachable, OSError, and the other errors of write_bundle.
+    Raises OSError and the errors of write_bundle, but ProblemRaised if Redis is unreachable.
     """
     try:
-        return bundle_response(request, actor_of(request), bundle)
+        return bundle_response(request, actor_of(request), bundle_request)
     except redis.RedisError as error:
         raise ProblemRaised(UNAVAILABLE) from error
 
 
 def bundle_response(
-    request: HttpRequest, actor: Actor, bundle: BundleRequest
+    request: HttpRequest, actor: Actor, bundle_request: BundleRequest
 ) -> StreamingHttpResponse:
     """Return the ZIP as a download. Raises OSError and the errors of write_bundle."""
 
     def write(out: IO[bytes]) -> None:
-        write_bundle(actor=actor, bundle_request=bundle, out=out, now=timezone.now())
+        write_bundle(actor=actor, bundle_request=bundle_request, out=out, now=timezone.now())
 
-    name = f"caret-data-subject-{bundle.user_id}.zip"
+    name = f"caret-data-subject-{bundle_request.user_id}.zip"
     return temp_file_response(request, write, name=name, content_type="application/zip")

@@ -24,7 +24,7 @@ from tenants.billing.invoices.pdf import render_pdf
 from tenants.billing.invoices.queries import InvoiceRow, find_invoice, read_page_of_invoices
 
 router = Router(tags=["invoices"])
-_Number = Annotated[int, Path(ge=1, le=2**31 - 1)]
+_Number = Annotated[int, Path(ge=1, le=2**31 - 1)]  # fits Postgres' integers
 
 
 class InvoiceResponse(ResponseSchema):

@@ -99,5 +99,5 @@ def _read_public_keys(path: Path) -> dict[str, EllipticCurvePublicKey]:
     return {
         key_id: public_key
         for key_id, public_key in public_keys.items()
-        if isinstance(public_key, EllipticCurvePublicKey)
+        if isinstance(public_key, EllipticCurvePublicKey)  # GitHub signs with ECDSA
     }

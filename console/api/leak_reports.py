@@ -90,7 +90,10 @@ def report_from_github(
 
 
 def _enqueue_reports(reports: list[LeakReport]) -> None:
-    """Queue the reports. Raises Conflict if too many wait, and ProblemRaised without Redis."""
+    """Queue the reports.
+
+    Raises Conflict if too many reports are waiting, and ProblemRaised if Redis is unreachable.
+    """
     try:
         enqueue_reports(connect_to_redis(), reports)
     except redis.RedisError as error:

@@ -71,8 +71,8 @@ class MembershipChangeResponse(MemberResponse):
 
 
 class RemovedMember(ResponseSchema):
-    # Keys whose text was shown to the member. They stay valid. The member's own keys are not among
-    # them: they are revoked.
+    # Keys whose text was shown to the member. These keys stay valid. The member's own keys are
+    # revoked, so they are not in this list.
     unowned_keys: UnownedKeys
 
 

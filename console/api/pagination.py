@@ -7,7 +7,7 @@ from pydantic import AliasChoices, Field
 from console.api.base_schema import RequestSchema, ResponseSchema
 from tenants.base.pagination import MAX_PAGE
 
-_MAX_CURSOR_CHARS: Final = 64
+_MAX_CURSOR_CHARS: Final = 64  # a valid cursor has 32
 _Item = TypeVar("_Item")
 # A response's `items` are read from the `rows` of a query's page.
 Items = Annotated[list[_Item], Field(validation_alias=AliasChoices("items", "rows"))]

@@ -1,7 +1,7 @@
 """Tenants over REST for the operators' provisioning scripts, with operator keys.
 
-Keys of tenants and sessions are rejected. The response to an invitation of an owner contains its
-link, so that the operator can pass the link on if the e-mail does not arrive.
+Sessions and the API keys of tenants are rejected. The response to the invitation of an owner
+contains the invitation's link. The operator can pass this link on if the e-mail does not arrive.
 """
 
 from datetime import date, datetime

@@ -18,7 +18,7 @@ from tenants.base.permissions import Permission
 from tenants.policy.availability.model_offers import ModelOffer, get_offers
 from tenants.policy.document import DEFAULT_POLICY, serialize_policy
 from tenants.policy.operations import set_policy
-from tenants.policy.queries import PolicyInForce, get_policy, read_page_of_versions
+from tenants.policy.queries import PolicyVersionView, get_policy, read_page_of_versions
 
 router = Router(tags=["policy"])
 
@@ -115,7 +115,7 @@ def put(request: AuthenticatedRequest, body: SetPolicy, response: HttpResponse) 
     return _to_response(policy)
 
 
-def _to_response(policy: PolicyInForce) -> PolicyResponse:
+def _to_response(policy: PolicyVersionView) -> PolicyResponse:
     return PolicyResponse(
         version=policy.version,
         policy=serialize_policy(policy.policy),

@@ -20,7 +20,7 @@ from tenants.base.errors import (
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """The fields of a problem document, and of its response's `Retry-After`."""
+    """The fields of a problem document, and the header `Retry-After` of its response."""
 
     status: int
     code: str  # stable, for programs

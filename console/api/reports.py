@@ -182,13 +182,13 @@ def _token_price_of(period: QualityPeriod) -> TokenPrice | None:
     return TokenPrice(prompt, generated)
 
 
-def _report_fields(usage_report: Report, now: datetime.datetime) -> dict[str, Any]:
+def _report_fields(report: Report, now: datetime.datetime) -> dict[str, Any]:
     return {
-        **{name: getattr(usage_report.query, name) for name in ("start", "end", "group_by")},
-        "complete_until": usage_report.complete_until,
+        **{name: getattr(report.query, name) for name in ("start", "end", "group_by")},
+        "complete_until": report.complete_until,
         "generated_at": now,
         "definition_version": DEFINITION_VERSION,
-        "min_users": usage_report.min_users,
+        "min_users": report.min_users,
         "sources": SOURCES,
     }
 

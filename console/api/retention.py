@@ -86,7 +86,9 @@ class PurgePreviewResponse(ResponseSchema):
     days: int  # the retention period of the preview
     records: int  # number of all rows
     would_delete: int  # number of rows that the next purge would delete
-    would_hold: int  # number of rows of that age that would be kept, such as by a legal hold
+    # Number of rows that are old enough to be deleted, but would be kept, for example by a legal
+    # hold.
+    would_hold: int
     oldest_at: datetime.datetime | None  # time of the oldest row; null: there are no rows
 
 

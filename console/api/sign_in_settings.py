@@ -41,9 +41,9 @@ from tenants.identity.sso.operations import (
     OidcProviderConfig,
     SamlProviderConfig,
     remove_provider,
-    require_second_factor,
     set_provider,
     set_saml_provider,
+    set_second_factor_required,
 )
 from tenants.identity.sso.queries import SignInRules, get_rules
 
@@ -164,7 +164,7 @@ def get_sign_in(request: AuthenticatedRequest) -> SignInRules:
     openapi_extra=document_permissions(Permission.WRITE_SIGN_IN_SETTINGS),
 )
 def set_second_factor(request: AuthenticatedRequest, body: SetSecondFactor) -> SignInRules:
-    return require_second_factor(
+    return set_second_factor_required(
         actor=actor_of(request), is_required=body.is_required, now=timezone.now()
     )
 
@@ -321,10 +321,8 @@ def list_groups(request: AuthenticatedRequest) -> dict[str, list[GroupRole]]:
 def set_role(
     request: AuthenticatedRequest, group_id: uuid.UUID, body: SetGroupRole
 ) -> dict[str, object]:
-    role = set_group_role(
-        actor=actor_of(request), group_id=group_id, role=body.role, now=timezone.now()
-    )
-    return {"role": role}
+    set_group_role(actor=actor_of(request), group_id=group_id, role=body.role, now=timezone.now())
+    return {"role": body.role}
 
 
 @contextmanager

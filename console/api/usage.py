@@ -64,7 +64,7 @@ class ExplainedRequest(ResponseSchema):
     target_ms: float  # for the first token
     is_slow: bool  # the first text, or the end without text, came after the target
     stages: list[StageTimingResponse]  # in order, up to the last stage that was reached
-    verdicts: list[str]  # findings as English sentences, the most important first
+    findings: list[str]  # English sentences, the most important first
 
 
 class DayRange(RequestSchema):
@@ -98,5 +98,5 @@ def get_request(request: AuthenticatedRequest, request_id: uuid.UUID) -> dict[st
         "target_ms": explanation.target_ms,
         "is_slow": explanation.is_slow,
         "stages": explanation.stages,
-        "verdicts": explanation.findings,
+        "findings": explanation.findings,
     }

@@ -42,6 +42,7 @@ def scale_of(
     step = _round_step(highest / _MAX_TICKS)
     if is_whole:
         step = float(ceil(step))
+    # Rounded, so that a quotient such as 3.0000000000000004 needs no fourth step.
     num_steps = max(1, ceil(round(highest / step, 9)))
     if at_most is not None and step * num_steps > at_most:
         step, num_steps = at_most / _MAX_TICKS, _MAX_TICKS
@@ -135,8 +136,8 @@ class Chart:
     unit: str  # Unit.name
     columns: tuple[ChartColumn, ...]  # one for each time; without shapes in a chart of lines
     lines: tuple[ChartLine, ...]  # empty in a chart of columns
-    rules: tuple[float, ...]  # y positions of the ticks, from the bottom
-    ticks: tuple[str, ...]  # labels of the ticks, from the top
+    rules: tuple[float, ...]  # y positions of the grid lines, the lowest tick first
+    ticks: tuple[str, ...]  # labels of the ticks, the highest tick first
     labels: tuple[str, ...]  # labels of some times, evenly spaced
     legend: tuple[tuple[int, str], ...]  # kind and name of each series
     head: tuple[str, ...]  # of the data table: the names of the series
@@ -226,12 +227,15 @@ def _table_row(
     time: Time, values: Sequence[Value], unit: Unit, *, has_totals: bool
 ) -> ChartTableRow:
     known_values = [value for value in values if value is not None]
+    total = ""
+    if has_totals:
+        total = unit.exact(sum(known_values)) if known_values else _MISSING
     return ChartTableRow(
         time=time,
         cells=tuple(
             ChartCell(value, _MISSING if value is None else unit.exact(value)) for value in values
         ),
-        total="" if not has_totals else unit.exact(sum(known_values)) if known_values else _MISSING,
+        total=total,
     )
 
 
@@ -265,7 +269,7 @@ def _line_path(values: Sequence[Value], step: float, scale: Scale) -> str:
     After a gap, the path begins with a short horizontal line, so that a single value is visible.
     """
     commands: list[str] = []
-    for (_, before), (index, value) in pairwise(enumerate([None, *values], -1)):
+    for index, (before, value) in enumerate(pairwise([None, *values])):
         if value is None:
             continue
         x, y = (index + 0.5) * step, HEIGHT * (1 - scale.to_share(value))

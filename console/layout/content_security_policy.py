@@ -23,7 +23,7 @@ OPERATORS_POLICY: Final = "; ".join([*_DIRECTIVES, "font-src 'self'"])
 def policy_with(*, style_nonce: str, connects_to: str) -> str:
     """Return the policy of a page whose script adds styles and connects to another origin.
 
-    `connects_to` is this origin. Styles need the nonce.
+    `connects_to` is the other origin. The added styles need the nonce.
     """
     replacements = {
         "style-src 'self'": f"style-src 'self' 'nonce-{style_nonce}'",

@@ -33,7 +33,10 @@ def diff_lines(before: Any, after: Any) -> list[DiffLine]:
 
 
 def _flatten(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
-    """Yield path and JSON of each value that is not an object. A list counts as one value."""
+    """Yield path and JSON of each value that is not an object, or is an empty object.
+
+    A list counts as one value. If `value` as a whole is None, nothing is yielded.
+    """
     if isinstance(value, Mapping) and value:
         for name, part in value.items():
             yield from _flatten(part, f"{path}.{name}" if path else str(name))

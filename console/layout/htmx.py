@@ -22,10 +22,9 @@ def render_page(
 ) -> HttpResponse:
     """Render the template `page`, or only its fragment `part` if htmx requested a fragment.
 
-    `page` includes the template `part`. None: the page has no fragment.
+    `page` includes the template `part`. `part` is None if the page has no fragment.
     """
-    is_part = part is not None and is_htmx_fragment(request)
-    template = part if is_part and part is not None else page
+    template = part if part is not None and is_htmx_fragment(request) else page
     response = render(request, template, {"member": member, **context}, status=status)
     if part is not None:
         patch_vary_headers(response, ["HX-Request"])

@@ -22,8 +22,8 @@ _View = Callable[Concatenate[HttpRequest, CurrentMember, P], HttpResponse]
 def permission_required(*permissions: Permission) -> Callable[[_View[P]], _View[P]]:
     """Guard a view: the member needs one of the permissions.
 
-    Without any of them, the guarded view raises Forbidden, which names the first permission. It
-    must be within `member_required`, which turns the error into an error page.
+    Without any of them, the guarded view raises Forbidden, which names the first permission.
+    `member_required` must stand above this decorator. It turns the error into an error page.
     """
 
     def guard(view: _View[P]) -> _View[P]:

@@ -1,8 +1,8 @@
 """Display preferences of the console: language, time zone, light or dark theme.
 
-They are stored in cookies. Therefore pages need no query for them, and they also work before a user
-signs in. None of them identifies a user. A script stores the browser's time zone at the first
-visit. Without scripts, times are in UTC until the user chooses a time zone.
+The preferences are stored in cookies. Therefore pages need no query for them, and users have them
+before they sign in. None of the cookies identifies a user. A script stores the browser's time zone
+at the first visit. Without scripts, times are in UTC until the user chooses a time zone.
 """
 
 import zoneinfo

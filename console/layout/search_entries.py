@@ -17,8 +17,8 @@ from tenants.base.permissions import Permission
 from tenants.security.authorization.actor import Actor
 
 _P = Permission
-# Two words are forms of each other if they have a common stem of at least this length, and the rest
-# of the longer word is at most this long.
+# Two words are forms of each other if they begin with the same _MIN_STEM_CHARS or more characters,
+# and the longer word has at most _MAX_ENDING_CHARS after them.
 _MIN_STEM_CHARS: Final = 5
 _MAX_ENDING_CHARS: Final = 3
 _PLURALS: Final = ("s", "es", "e", "en", "n")  # "keys" also finds "key"
@@ -101,7 +101,7 @@ ENTRIES: Final = (
        _("provisioning directory sync groups deprovisioning")),
     _E("access", _("Require two-factor authentication"), "console:access",
        (_P.READ_SIGN_IN_SETTINGS,), _("2fa mfa enforce second factor")),
-    _E("privacy", _("Content capture"), "console:privacy-allowance", (_P.READ_CONSENT,),
+    _E("privacy", _("Content capture"), "console:privacy-content-capture", (_P.WRITE_POLICY,),
        _("telemetry store prompts training data opt-in consent")),
     _E("privacy", _("Export or erase a person's data"), "console:privacy-people",
        (_P.EXPORT_DATA_SUBJECTS, _P.ERASE_DATA_SUBJECTS),
@@ -174,5 +174,5 @@ def is_form_of(word: str, candidate: str) -> bool:
         1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(word, candidate, strict=False))
     )
     ending_chars = max(len(word), len(candidate)) - stem_chars
-    is_plural = word.removeprefix(candidate) in _PLURALS
+    is_plural = word.startswith(candidate) and word.removeprefix(candidate) in _PLURALS
     return is_plural or (stem_chars >= _MIN_STEM_CHARS and ending_chars <= _MAX_ENDING_CHARS)

@@ -8,4 +8,4 @@ from typing import Final
 
 from caret.foundation.concurrency.bulkhead import Bulkhead
 
-OUTBOUND_LIMIT: Final = Bulkhead(max_each=8, max_all=32)
+OUTBOUND_LIMIT: Final = Bulkhead(max_per_holder=8, max_total=32)

@@ -147,9 +147,9 @@ def is_known_network(*, account: str, address: str) -> bool:
 
 
 def count_request_of_network(*, address: str, purpose: str = "sign-in") -> AttemptThrottled | None:
-    """Count a request from a network that guesses at no account. None: it is within the limit.
+    """Count a request that guesses at no account. None: it is within the limit of its network.
 
-    Each purpose has its own counter. Raises redis.RedisError.
+    Each purpose has its own counter for each network. Raises redis.RedisError.
     """
     return _count_attempt([_network_counter(address, purpose)])
 

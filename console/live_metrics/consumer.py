@@ -2,7 +2,7 @@
 
 1. Authenticate the viewer, and accept or reject the socket.
 2. Send the figures every two seconds. Check the viewer's access after each change.
-3. When the session or the access ends, close the socket.
+3. When the session ends or the viewer's access changes, close the socket.
 """
 
 import asyncio
@@ -27,9 +27,9 @@ from console.usage_filters.last_minute import format_last_minute
 from tenants.security.authorization.actor import Actor
 from tenants.usage.requests.last_minute import LastMinute, read_last_minute
 
-# Close codes. live_metrics.js asks the user to reload the page, or reconnects later.
-ENDED: Final = 4401
-BUSY: Final = 1013
+# Close codes.
+ENDED: Final = 4401  # live_metrics.js asks the user to reload the page
+BUSY: Final = 1013  # live_metrics.js connects again later
 CHECK_EVERY_S: Final = 60.0  # even without a notification, which may be missed
 _PAUSE_S: Final = 0.3  # between two checks, if notifications arrive constantly
 _MAX_SEND_S: Final = 5.0  # for one message
@@ -82,7 +82,7 @@ class LiveConsumer(AsyncConsumer):  # type: ignore[misc]  # Channels has no type
         raise StopConsumer
 
     async def _serve(self, viewer: Viewer) -> None:
-        """Send figures until the session or the access ends, then close the socket."""
+        """Send figures until the session ends or the access changes, then close the socket."""
         ids = viewer.session_key, str(viewer.actor.user_id), viewer.actor.tenant_id
         try:
             with (

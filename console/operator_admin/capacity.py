@@ -79,7 +79,7 @@ class ModelCheck:
     model_p99_ms: float
 
     @property
-    def has_enough(self) -> bool:
+    def has_enough_requests(self) -> bool:
         return self.num_requests >= _MIN_REQUESTS
 
     @property
@@ -209,9 +209,9 @@ def _to_inputs(figures: dict[str, float], queue: str) -> CapacityInputs:
 
 
 def _errors_by_field(message: str) -> dict[str, str]:
-    """Return the message of an InvalidInput by the input that it begins with.
+    """Return the message of an InvalidInput by the input whose name is the message's first word.
 
-    The key "" is for the whole form.
+    If the first word names no input, the key is "", for the whole form.
     """
     name = message.split(" ", 1)[0]
     return {name if name in _FIELDS else "": message}
@@ -258,6 +258,7 @@ def _plot_context(plan: CapacityPlan, picture: Drawing) -> dict[str, Any]:
 
 
 def _plot_labels(num_replicas: int) -> PlotLabels:
+    # draw_plot fills in the placeholders.
     load = ngettext(
         "%(requests_per_s)s requests/s on one replica, %(context_tokens)s tokens per "
         "prompt, queue: %(queue)s",
@@ -268,8 +269,8 @@ def _plot_labels(num_replicas: int) -> PlotLabels:
     return PlotLabels(
         title=gettext("First token by prefix-cache hit rate"),
         load=load,
-        across=gettext("prefix-cache hit rate, in percent"),
-        up=gettext("first token (ms)"),
+        x_axis=gettext("prefix-cache hit rate, in percent"),
+        y_axis=gettext("first token (ms)"),
         overloaded=gettext("overloaded"),
     )
 

@@ -26,7 +26,8 @@ from tenants.fleet.pools.scraping.installation_status import read_installation_s
 
 PERIODS: Final = (7, 30, 90)  # in days
 _DEFAULT_DAYS: Final = 30
-# Of an hour of a replica, in whole units of the currency. The setting has the same maximum.
+# The highest price of a replica hour, in whole units of the currency. The setting has the same
+# maximum.
 _MAX_PRICE: Final = 100_000.0
 _COLUMNS: Final = (
     *("pool", "requests", "prompt_tokens", "generated_tokens", "accepted_tokens"),

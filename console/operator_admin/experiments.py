@@ -26,7 +26,14 @@ from tenants.fleet.experiments import (
 )
 from tenants.fleet.operators.accounts import OperatorView
 
-_ROWS: Final = range(1, 4)  # of the form: one variant each, besides the control
+# Numbers of the form's rows, one for each variant. The control has only a weight, in the field
+# weight_0.
+_ROWS: Final = range(1, 4)
+# Fields of a row. Their names in the form end with the number of the row.
+_FIELDS: Final = (
+    *("variant", "weight", "layout", "ranking", "filter"),
+    *("files_share", "suffix_share"),
+)
 _STARTED: Final = _("Experiment started. Gateways apply this within a second.")
 
 
@@ -79,14 +86,16 @@ def _read_state() -> ExperimentState | None:
 
 def _read_row(request: HttpRequest, row: int) -> dict[str, Any]:
     """Return the fields of a row as they were entered, and its number."""
-    names = ("variant", "weight", "layout", "ranking", "filter", "files_share", "suffix_share")
-    return {"number": row} | {name: request.POST.get(f"{name}_{row}", "") for name in names}
+    return {"number": row} | {name: request.POST.get(f"{name}_{row}", "") for name in _FIELDS}
 
 
 def _read_variant(request: HttpRequest, row: int) -> VariantEntry | None:
-    """Return the variant of a row; None if the row has no name. Raises InvalidValue."""
+    """Return the variant of a row; None if the row is empty. Raises InvalidValue.
+
+    The weight does not count, because the page enters 1 in empty rows.
+    """
     fields = _read_row(request, row)
-    if not fields["variant"].strip():
+    if not any(fields[name].strip() for name in _FIELDS if name != "weight"):
         return None
     return VariantEntry(
         name=fields["variant"].strip(),

@@ -80,7 +80,7 @@ def search(request: HttpRequest, operator: OperatorView) -> HttpResponse:
     """Find pages and tenants.
 
     Pages are found by the beginnings of the words in their titles, tenants by the beginning of
-    their slug.
+    their slug. An empty text finds all pages.
     """
     text = request.GET.get("q", "").strip()[:_MAX_CHARS]
     words = text.casefold().split()

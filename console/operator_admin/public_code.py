@@ -1,4 +1,4 @@
-"""The indexes of public code: operators build, start and stop them.
+"""The indexes of public code: operators build them, and choose the one that gateways use.
 
 Each change needs a reason and a step-up. A tenant's policy decides whether gateways compare its
 completions with the index in use.
@@ -39,7 +39,7 @@ def public_code(request: HttpRequest, operator: OperatorView) -> HttpResponse:
 @require_POST
 @operator_required
 def change(request: HttpRequest, operator: OperatorView, action: str) -> HttpResponse:
-    """Build, start or stop an index."""
+    """Build an index, or start or stop using it."""
     return _PAGE.change(request, operator, action)
 
 
@@ -59,9 +59,9 @@ def _page_context(request: HttpRequest) -> dict[str, Any]:
     return {
         "state": state,
         "records": [] if state is None else list(state.records.values()),
-        "is_missing": Capability.PUBLIC_CODE_FILTER in read_capabilities().missing,
+        "is_index_missing": Capability.PUBLIC_CODE_FILTER in read_capabilities().missing,
         "folders": list_source_folders(),
-        "repositories": repositories_folder(settings.PUBLIC_CODE_FOLDER),
+        "repositories_folder": repositories_folder(settings.PUBLIC_CODE_FOLDER),
     }
 
 

@@ -20,7 +20,8 @@ CONFIRMED_S: Final = 600  # after an authenticator code, no other code is needed
 _OPERATOR: Final = "operator"
 _ACCESS_REASONS: Final = "access_reasons"  # by tenant ID: the reason and the end of its validity
 _CONFIRMED_UNTIL: Final = "confirmed_until"
-_CACHED_OPERATOR: Final = "caret_operator"  # request attribute with the result of _find_operator
+# Name of the request's attribute with the result of _find_operator.
+_CACHED_OPERATOR: Final = "caret_operator"
 
 
 def start_session(request: HttpRequest, operator: OperatorView) -> None:

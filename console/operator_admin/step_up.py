@@ -124,15 +124,19 @@ def check_code(request: HttpRequest, operator: OperatorView) -> str | None:
     """Check the submitted code. Return an error message; None if it is right or not needed."""
     if session.is_confirmed(request):
         return None
+    code = request.POST.get("code", "")
+    wrong_code = gettext(
+        "This code is wrong, expired or already used. Enter the current code from your app."
+    )
+    # An empty code is no guess, so it is not counted. Some forms are first sent without a code.
+    if not code.strip():
+        return wrong_code
     try:
         attempt = build_attempt(request, Secret.CODE, f"operator:{operator.handle}")
         if (throttle := count_attempt(attempt)) is not None:
             return throttle.message
-        code = request.POST.get("code", "")
         if not verify_operator_code(operator_id=operator.id, code=code, now=timezone.now()):
-            return gettext(
-                "This code is wrong, expired or already used. Enter the current code from your app."
-            )
+            return wrong_code
         forgive_attempt(attempt)
     except redis.RedisError:
         return gettext("We cannot check codes right now. Try again in a few seconds.")

@@ -55,7 +55,7 @@ operators: Final = (
         path("tenants/<uuid:tenant_id>/reason", tenant_detail.give_reason, name="reason"),
         path("tenants/<uuid:tenant_id>/certificate", tenant_detail.certificate, name="certificate"),
         path("tenants/<uuid:tenant_id>/owners", tenant_detail.invite_owner, name="invite_owner"),
-        path("tenants/<uuid:tenant_id>/edit/<field>", tenant_detail.change, name="change"),
+        path("tenants/<uuid:tenant_id>/edit/<form_name>", tenant_detail.change, name="change"),
     ],
     "admin",  # app namespace
     operator_site.name,  # instance namespace

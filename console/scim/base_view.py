@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable
-from functools import wraps
 from typing import Any, Final
 from uuid import uuid4
 
@@ -40,7 +39,7 @@ from tenants.security.authorization.actor import Actor
 # The console serves 64 requests at once (caret.asgi). SCIM writes of one tenant wait for each
 # other, and some SCIM requests compute for seconds. Therefore, one tenant may have 4 SCIM requests
 # in flight, and all tenants together 32.
-REQUEST_SLOTS: Final = Bulkhead(max_each=4, max_all=32)
+REQUEST_SLOTS: Final = Bulkhead(max_per_holder=4, max_total=32)
 _RETRY_AFTER_BUSY_S: Final = 5  # Retry-After header if all slots are occupied
 MEDIA_TYPE: Final = "application/scim+json"
 View = Callable[..., HttpResponse]
@@ -60,7 +59,7 @@ def scim_endpoint(**methods: View) -> View:
     the actor and the arguments from the URL.
     """
 
-    @csrf_exempt  # a foreign page cannot make a browser send a bearer token
+    @csrf_exempt  # another site's page cannot make a browser send a bearer token
     def guarded(request: HttpRequest, **kwargs: Any) -> HttpResponse:
         try:
             return _dispatch(request, methods, kwargs)
@@ -85,7 +84,7 @@ def scim_endpoint(**methods: View) -> View:
                 Error(status=problem.status, detail=problem.detail), problem.retry_after_s
             )
 
-    return wraps(scim_endpoint)(guarded)  # the name of all SCIM views is scim_endpoint
+    return guarded
 
 
 def _dispatch(

@@ -82,7 +82,7 @@ def resource_type(request: HttpRequest, actor: Actor, name: str) -> HttpResponse
 
 
 def _find_resource(resources: tuple[Any, ...], attribute: str, name: str) -> Resource[Any]:
-    """Return the resource whose `attribute` is `name`, in upper or lower case.
+    """Return the resource whose `attribute` is `name`. Case does not matter.
 
     Raises NotFoundException.
     """

@@ -35,8 +35,8 @@ from tenants.security.authorization.actor import Actor
 
 MAX_FILTER_CHARS: Final = 1_000
 MAX_OPERATIONS: Final = 100  # in one PATCH
-# Elements of all lists in one PATCH: the operations and the values in them.
-MAX_VALUES: Final = 1_100
+# Elements of all lists in one PATCH: the operations, and the members that they add or remove.
+MAX_VALUES: Final = MAX_OPERATIONS + groups.MAX_CHANGED_MEMBERS
 _Model = TypeVar("_Model", bound=Resource[Any])
 
 

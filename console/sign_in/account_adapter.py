@@ -60,9 +60,10 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth ha
         login_state = signal_kwargs or {}
         provider_tenant_id = login_state.get(PROVIDER_TENANT)
         provider = find_provider_for_email(user.email)
-        version = login_state.get(PASSWORD_VERSION, compute_password_version(user.password))
         has_provider_changed = provider_tenant_id != (provider and provider.tenant_id)
-        if has_provider_changed or version != compute_password_version(user.password):
+        version = compute_password_version(user.password)
+        has_password_changed = login_state.get(PASSWORD_VERSION, version) != version
+        if has_provider_changed or has_password_changed:
             logout(request)
             return redirect("account_login")
         update_session_provider(request, provider_tenant_id, login_state.get(PROVIDER_SIGNED_IN_AT))

@@ -89,7 +89,7 @@ def _lacks_second_factor(request: HttpRequest, tenant: MembershipRow) -> bool:
     """
     if provider_tenant_of(request) is not None:
         return False
-    return _is_mfa_required(request, tenant) and not has_verified_mfa(request)
+    return not has_verified_mfa(request) and _is_mfa_required(request, tenant)
 
 
 def _is_mfa_required(request: HttpRequest, tenant: MembershipRow) -> bool:
@@ -121,7 +121,8 @@ def member_required(
 ) -> Callable[Concatenate[HttpRequest, P], HttpResponse]:
     """Require a signed-in member, and pass the member to the view as its second argument.
 
-    If nobody is signed in or a required second factor is missing, redirect to the page for it. If
+    If nobody is signed in, redirect to the sign-in page. If a required second factor is missing,
+    redirect to its page. If the session may use no tenant, answer with a page and status 403. If
     the view raises Forbidden, NotFound or InvalidValue, answer with error page 403, 404 or 400.
     """
 

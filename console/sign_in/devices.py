@@ -38,8 +38,9 @@ def build_attempt(request: HttpRequest, secret: Secret, account: str) -> SecretA
     """Return an attempt that console.limits.throttling can count. Raises redis.RedisError."""
     address = client_address(request)
     device = _device_of(request, account)
-    is_known = device is None and is_known_network(account=account, address=address)
-    return SecretAttempt(secret, account, address, device, is_known)
+    # Attempts of a known browser are counted by browser, so their network is not looked up.
+    is_network_known = device is None and is_known_network(account=account, address=address)
+    return SecretAttempt(secret, account, address, device, is_network_known)
 
 
 def remember_device(request: HttpRequest, response: HttpResponse, account: str) -> None:

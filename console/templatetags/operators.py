@@ -58,7 +58,7 @@ def unlocalized(value: float) -> str:
 @register.filter
 def trigger_name(value: str) -> object:
     """Return the name of a trigger; an unknown trigger, of a newer gateway, unchanged."""
-    return TRIGGERS.get(Trigger(value), value) if value in set(Trigger) else value
+    return TRIGGERS[Trigger(value)] if value in set(Trigger) else value
 
 
 register.filter(rejection_reason)

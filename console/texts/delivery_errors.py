@@ -10,11 +10,11 @@ from typing import Final
 
 from django.utils.translation import gettext, gettext_noop
 
-from tenants.compliance.audit_sinks.delivery import ANSWERED
+from tenants.compliance.audit_sinks.delivery import BAD_STATUS
 
 _PLACEHOLDER: Final = re.compile(r"%\\\((\w+)\\\)s")  # a placeholder, after re.escape
 _WORDINGS_WITH_VALUES: Final = (
-    ANSWERED,
+    BAD_STATUS,
     gettext_noop("The endpoint did not respond (%(error)s)."),
     gettext_noop("The mail server did not accept the message (%(error)s)."),
 )

@@ -74,7 +74,7 @@ _TABBY: Final = """\
 endpoint = "URL"
 token = "KEY"
 """
-_NEOVIM: Final = """\
+_MINUET: Final = """\
 require("minuet").setup({
   provider = "openai_fim_compatible",
   n_completions = 1,
@@ -100,6 +100,7 @@ require("minuet").setup({
   },
 })
 """
+# llama.vim and llama.vscode cannot send X-Caret-Editor, so their URLs contain the editor.
 _LLAMA_VIM: Final = """\
 let g:llama_config = {
     \\ 'endpoint_fim': 'URL/infill?editor=vim',
@@ -107,6 +108,7 @@ let g:llama_config = {
     \\ 'api_key': 'KEY',
     \\ }
 """
+# llama.vscode appends "/infill" to the endpoint. HTTP requests do not contain text after a "#".
 _LLAMA_VSCODE: Final = """\
 {
   "llama-vscode.endpoint": "URL/infill?editor=vscode#",
@@ -198,7 +200,7 @@ EDITORS: Final = (
     *OWN_CLIENTS,
     Editor("continue", "VS Code, Continue", "~/.continue/config.yaml", _CONTINUE),
     Editor("tabby", "Tabby", "~/.tabby-client/agent/config.toml", _TABBY),
-    Editor("neovim", "Neovim, minuet-ai", "init.lua", _NEOVIM),
+    Editor("neovim", "Neovim, minuet-ai", "init.lua", _MINUET),
     Editor("llama-vim", "llama.vim", ".vimrc", _LLAMA_VIM),
     Editor("llama-vscode", "llama.vscode", _("VS Code settings.json"), _LLAMA_VSCODE),
     Editor("zed", "Zed", _("settings.json; Zed asks you for the key"), _ZED),

@@ -1,6 +1,7 @@
 """Texts about completions, for the playground's script and for the test of an API key.
 
-Most are found by a code of the gateway. `{name}` in a text stands for a value that the script adds.
+Most are looked up by a code that the gateway sends. `{name}` in a text stands for a value that the
+script adds.
 """
 
 from typing import Any, Final
@@ -178,7 +179,7 @@ TEXTS: Final[dict[str, Any]] = {
     "cached": _(
         "The line below marks the cached part of the prompt. The engine computed only the rest."
     ),
-    "cachedUnknown": _("The engine stopped before it reported how much of the prompt was cached."),
+    "cachedUnknown": _("The engine did not report how much of the prompt was cached."),
     "files": _("The prompt contains {used} of {sent} other files."),
     "excluded": _("Your policy excludes {excluded} of them."),
     "snippets": _("Retrieval found {found} snippets."),

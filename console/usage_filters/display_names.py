@@ -121,7 +121,7 @@ _ALIASES: Final = {
 _EDITORS: Final = {
     "curl": "curl",
     "jetbrains": "JetBrains",
-    "openai": "OpenAI library",
+    "openai": gettext_noop("OpenAI library"),
     "qt_creator": "Qt Creator",
     "rstudio": "RStudio",
     "sublime": "Sublime Text",

@@ -34,7 +34,8 @@ RANGES: Final[Mapping[str, str | Promise]] = {
 }
 _DEFAULT_RANGE: Final = "7d"
 _MAX_NAME_CHARS: Final = 100
-UNKNOWN: Final = "-"  # in URLs, for the value "", which is stored if the client sent no value
+# Stands in URLs for the value "". Usage records have this value if the client sent none.
+UNKNOWN: Final = "-"
 _LABELS: Final[Mapping[str, str | Promise]] = {
     "language": _("Language"),
     "editor": _("Editor"),
@@ -73,7 +74,7 @@ class UsageFilterForm(forms.Form):
         elif (end - start).days >= MAX_DAYS:
             self.add_error("end", _("Choose a period of up to one year."))
         # Outside these years, later computations could exceed Python's dates (years 1 to 9999).
-        elif not 1900 <= start.year <= 9000 or end.year > 9000:
+        elif start.year < 1900 or end.year > 9000:
             self.add_error("start", _("There is no data for this period."))
 
 
@@ -172,12 +173,13 @@ class UsageFilters:
 
     def _choices(self, name: str, values: list[str]) -> list[UsageFilterOption]:
         selected = self.parameters.get(name)
-        options = [
-            (value or UNKNOWN, display_name(name, value) or str(_("unknown"))) for value in values
+        url_values = [value or UNKNOWN for value in values]
+        if selected and selected not in url_values:
+            url_values.append(selected)
+        return [
+            UsageFilterOption(value, _title_of(name, value), value == selected)
+            for value in url_values
         ]
-        if selected and selected not in {value for value, _title in options}:
-            options.append((selected, display_name(name, selected)))
-        return [UsageFilterOption(value, title, value == selected) for value, title in options]
 
     def with_filter(self, **values: str) -> str:
         """Return the query string with further or other parameters. A value "" becomes UNKNOWN."""
@@ -185,6 +187,11 @@ class UsageFilters:
 
     def _with(self, **changes: str) -> str:
         return urlencode({**self.parameters, **changes})
+
+
+def _title_of(name: str, url_value: str) -> str:
+    """Return the title of a filter's value. `name` is the filter's parameter in the URL."""
+    return str(_("unknown")) if url_value == UNKNOWN else display_name(name, url_value)
 
 
 def read_usage_filters(request: HttpRequest, *, now: datetime) -> UsageFilters:
@@ -227,15 +234,15 @@ def _to_query(cleaned: Mapping[str, Any], range_name: str, now: datetime) -> Rep
     """Return the report query of the form's valid values, ungrouped."""
     today = now.astimezone(UTC).date()
     tomorrow = today + timedelta(days=1)
-    start = tomorrow - timedelta(days=_NUM_DAYS.get(range_name, _NUM_DAYS[_DEFAULT_RANGE]))
-    end = tomorrow
+    report_filter = _to_filter(cleaned)
+    if range_name == HOURS:
+        return ReportQuery(today, tomorrow, filter=report_filter, hours_until=now)
     if range_name == CUSTOM:
         last_day = cleaned.get("end") or today
         start = cleaned.get("start") or _choose_start(last_day, today)
-        end = last_day + timedelta(days=1)
-    if range_name == HOURS:
-        return ReportQuery(today, tomorrow, filter=_to_filter(cleaned), hours_until=now)
-    return ReportQuery(start, end, filter=_to_filter(cleaned))
+        return ReportQuery(start, last_day + timedelta(days=1), filter=report_filter)
+    start = tomorrow - timedelta(days=_NUM_DAYS[range_name])
+    return ReportQuery(start, tomorrow, filter=report_filter)
 
 
 def _choose_start(last_day: date, today: date) -> date:

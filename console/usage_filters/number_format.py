@@ -38,8 +38,8 @@ def format_short_count(value: float) -> str:
     """Return the number for the axis of a chart, such as 12k or 3.4M."""
     for size, letter in ((1_000_000, "M"), (1_000, "k")):
         if value >= size:
-            is_whole = (value * 10 / size) % 10 < 0.5  # the decimal would be 0
-            return f"{format_number(value / size, 0 if is_whole else 1)}{letter}"
+            amount = round(value / size, 1)
+            return f"{format_number(amount, 0 if amount == int(amount) else 1)}{letter}"
     return format_number(value, 0 if value == int(value) else 1)
 
 
@@ -83,9 +83,9 @@ def describe_change(
 ) -> FigureChange | None:
     """Return the change from `before` to `now`; None without a previous value or a current one.
 
-    A share changes in percentage points, another figure in percent. `better` says which change is
-    good: "more", "less", or "" for neither. A change of at most `noise` (0.05 is 5% or 5 points) is
-    neither good nor bad.
+    A share changes in percentage points, another figure in percent. From 0, there is no change in
+    percent: the result is None. `better` says which change is good: "more", "less", or "" for
+    neither. A change of at most `noise` (0.05 is 5% or 5 points) is neither good nor bad.
     """
     if now is None or before is None or (not is_share and not before):
         return None

@@ -1,4 +1,4 @@
-"""Responses to errors outside the views: pages for people, problem documents for the REST API.
+"""Responses to errors that no view handles: pages for people, problem documents for the REST API.
 
 Django's `handler400` to `handler500`, CSRF_FAILURE_VIEW and RedisErrorMiddleware call these views.
 """

@@ -23,14 +23,14 @@ from console.api.problems import Problem, ProblemRaised, build_problem, problem_
 from console.api.rate_limit import count_request
 from console.sign_in.current_member import client_address
 from tenants.base.errors import NotFound
-from tenants.compliance.exports.jobs.download import Download, find_link, open_download
+from tenants.compliance.exports.jobs.download import Download, open_download, require_valid_link
 
 MAX_S: Final = 900.0  # duration of one download
 MAX_AT_ONCE: Final = 2  # downloads of one tenant in this process
 _BUSY: Final = Problem(
     429,
     "too_many_requests",
-    "Your tenant is already downloading two files. Try again in a moment.",
+    "Your tenant is already downloading two files. Try again in a moment.",  # two: MAX_AT_ONCE
     retry_after_s=30,
 )
 
@@ -64,7 +64,7 @@ class _DownloadSlots:
                 del self._counts[tenant_id]
 
 
-running: Final = _DownloadSlots()
+download_slots: Final = _DownloadSlots()
 
 
 @require_GET
@@ -84,9 +84,9 @@ def _start_download(request: HttpRequest, token: str) -> StreamingHttpResponse:
     must be no entry for a file that is not sent.
     """
     now = timezone.now()
-    link = find_link(token=token, now=now)
+    link = require_valid_link(token=token, now=now)
     count_request(f"export-file:{link.tenant_id}")
-    if not running.acquire_slot(link.tenant_id):
+    if not download_slots.acquire_slot(link.tenant_id):
         raise ProblemRaised(_BUSY)
     try:
         download = open_download(
@@ -94,7 +94,7 @@ def _start_download(request: HttpRequest, token: str) -> StreamingHttpResponse:
         )
         return _stream_download(request, download)
     except BaseException:
-        running.release_slot(link.tenant_id)
+        download_slots.release_slot(link.tenant_id)
         raise
 
 
@@ -130,7 +130,7 @@ class _DownloadBody:
         """Release the slot of the download, once."""
         if self._is_open:
             self._is_open = False
-            running.release_slot(self._tenant_id)
+            download_slots.release_slot(self._tenant_id)
 
     def _read_next(self) -> bytes | None:
         """Return the next piece; None after the last. Raises _ClientTooSlow.

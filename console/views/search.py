@@ -25,7 +25,7 @@ from tenants.security.authorization.actor import Actor
 
 _MAX_TEXT_CHARS: Final = 100  # further characters are ignored
 _MAX_WORDS: Final = 8  # further words are ignored
-_MIN_CHARS: Final = 2  # shorter texts find only pages of the sidebar
+_MIN_CHARS: Final = 2  # shorter texts find only pages of the sidebar and the account menu
 _MAX_ROWS: Final = 5  # of keys, of members and of teams
 
 
@@ -41,6 +41,7 @@ class SearchHit:
 @member_required
 def search(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     search_text = request.GET.get("q", "")[:_MAX_TEXT_CHARS]
+    # Split like the texts in `has_words`.
     words = search_text.casefold().replace("-", " ").split()[:_MAX_WORDS]
     hits = _search_all(member.actor, search_text.strip(), words)
     links = [link for link in list_all_links(request, member.actor) if _has_words(link, words)]

@@ -41,8 +41,8 @@ class NoStoreMiddleware:
     """Forbids browsers and proxies to store responses.
 
     After a sign-out, the back button and the disk of a shared computer must show nothing. A view
-    can mark a response as public; only the public keys are, which are the same for everybody.
-    Static files are served before this middleware (console.web.static_files).
+    can mark a response as public. Only the view of the public keys does so, because they are the
+    same for everybody. Static files are served before this middleware (console.web.static_files).
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
@@ -112,7 +112,7 @@ class RedisErrorMiddleware:
 
 
 class Utf8OnlyMiddleware:
-    """Rejects requests in other encodings than UTF-8.
+    """Rejects requests in encodings other than UTF-8.
 
     Django decodes forms and URLs with any Python codec that the request names. Some codecs return
     no valid text (unicode_escape: unpaired surrogates), or are not made for text (zlib).

@@ -16,6 +16,7 @@ from console.assets.console_files import read_console_files
 from console.assets.operator_files import read_operator_files
 from console.assets.static_file import StaticFile
 
+# `gzip`, unless its weight is 0.
 _ACCEPTS_GZIP: Final = re.compile(rb"\bgzip\b(?!\s*;\s*q=0(\.0*)?\s*(,|$))", re.IGNORECASE)
 # Small compared with a connection's send buffer: little waits in memory for a slow client.
 _CHUNK_BYTES: Final = 16 * 1024

@@ -46,4 +46,5 @@ class ProposedEdit:
     start_line: int  # the first line to replace
     end_line: int  # the line after the last one to replace
     text: str  # whole lines; only the last line of the file may lack its line break
-    num_changed_chars: int  # the larger number of inserted and of removed characters; at least 1
+    # The number of inserted or of removed characters, whichever is larger. At least 1.
+    num_changed_chars: int

@@ -17,7 +17,7 @@ from inference.completion.variant import Variant
 
 
 def tier_of(mode: Mode) -> Tier:
-    """Return the tier whose pools serve the mode, at the tier's price."""
+    """Return the tier whose pools serve the mode."""
     return Tier.FAST if mode in (Mode.INLINE, Mode.FIM) else Tier.QUALITY
 
 
@@ -69,7 +69,7 @@ class Principal:
 
     @property
     def is_content_captured(self) -> bool:
-        """True if both the credential and the policy consent to storing content."""
+        """True if the user has consented to content capture, and the policy still allows it."""
         return self.credential.keeps_content and self.snapshot.policy.content_capture is not None
 
     @property

@@ -110,7 +110,7 @@ class RequestTrace:
         )
 
     def mark_engine_closed(self) -> None:
-        """Note that the engine's stream was closed. This makes the engine stop."""
+        """Note that the engine's stream was closed. Without a reader, the engine stops."""
         self.engine_closed_s = self.clock.monotonic_s()
 
     def mark_engine_called(self) -> None:
@@ -139,6 +139,7 @@ class RequestTrace:
         self.edit = edit
         self.first_sent_s = self.clock.monotonic_s()
         self.num_sent_chars = edit.num_changed_chars
+        # The text consists of whole lines, so its last newline begins no further line.
         self.num_sent_newlines = max(0, len(edit.text.splitlines()) - 1)
         if self.texts is not None:
             self.texts.append(edit.text)
@@ -147,7 +148,6 @@ class RequestTrace:
         """Note the finish reason and the time of the end. Only the first call has an effect."""
         if self.finish_reason is None:
             self.finish_reason = finish_reason
-        if self.closed_s is None:
             self.closed_s = self.clock.monotonic_s()
 
     def fail(self, error: CompletionError) -> None:

@@ -53,7 +53,7 @@ DIALECTS: Final[Mapping[str, Dialect]] = {
     "/api/chat": ollama_chat.DIALECT,
 }
 # All other HTTP paths.
-LOOKUPS: Final[Mapping[str, type[HttpConsumer]]] = {
+OTHER_CONSUMERS: Final[Mapping[str, type[HttpConsumer]]] = {
     "/v1/models": ModelsConsumer,
     MODEL_ROUTE: ModelConsumer,
     "/v1/health": TabbyHealthConsumer,
@@ -133,10 +133,11 @@ class GatewayApplication:
             )
             for path, dialect in DIALECTS.items()
         }
-        lookups = {
-            path: consumer_class.as_asgi(plane=plane) for path, consumer_class in LOOKUPS.items()
+        others = {
+            path: consumer_class.as_asgi(plane=plane)
+            for path, consumer_class in OTHER_CONSUMERS.items()
         }
-        http = {("http", path): consumer for path, consumer in (completions | lookups).items()}
+        http = {("http", path): consumer for path, consumer in (completions | others).items()}
         return {("websocket", "/v1/stream"): stream, **http}
 
 

@@ -7,10 +7,10 @@ from urllib.parse import parse_qs
 from channels.consumer import AsyncConsumer, get_handler_name
 from channels.exceptions import StopConsumer
 
-_MAX_READ_CHARS: Final = 256  # of a header that names the editor; the rest is ignored
+_MAX_READ_CHARS: Final = 256  # of a text that names the editor; the rest is ignored
 
-# Text in a header, and the editor that it stands for. The first match counts, so forks come before
-# the editors that they are based on.
+# Text in a header or in the URL, and the editor that it stands for. The first match counts, so
+# forks come before the editors that they are based on.
 _EDITOR_SIGNS: Final = (
     ("cursor", "cursor"),
     ("windsurf", "windsurf"),
@@ -88,7 +88,7 @@ class DataPlaneConsumer(AsyncConsumer):  # type: ignore[misc]  # channels publis
             await self.release()
 
     def on_connect(self) -> None:
-        """Prepare the consumer. Called once, with the scope, before the first message arrives."""
+        """Prepare the consumer. Called once, when `scope` is set, before the first message."""
 
     async def release(self) -> None:
         """Release all resources of the connection. Called once, also after an error."""

@@ -51,7 +51,7 @@ class WebSocketConsumer(DataPlaneConsumer):
             principal = self._find_principal(key_text)
         except CompletionError as error:
             await self._deny_handshake(error)
-            return
+            raise StopConsumer from None
         watching = self._plane.snapshots.watch_key(
             principal.credential.key_id, partial(self._on_key_end, key_text)
         )
@@ -59,12 +59,12 @@ class WebSocketConsumer(DataPlaneConsumer):
             self._key_watch.enter_context(watching)
         except CompletionError as error:
             await self._deny_handshake(error)
-            return
+            raise StopConsumer from None
         mark_connection_authenticated(self.scope)
         backend = ConnectionBackend(
             serve=partial(serve, self._plane),
             append_record=self._plane.recorder.journal.append,
-            warm_up=self._plane.warmup_queue.on_file_opened,
+            warm_up=self._plane.warmup_queue.add_warmup,
             on_edited=partial(self._on_edited, key_text),
             find_principal=partial(self._find_principal, key_text),
             find_modes=self._plane.pool_selector.find_modes,
@@ -157,7 +157,6 @@ class WebSocketConsumer(DataPlaneConsumer):
         await self.send(
             {"type": "websocket.http.response.body", "body": encode_frame(frame).encode()}
         )
-        raise StopConsumer
 
     async def _send_frame(self, frame: ServerFrame) -> None:
         """Send a frame. Raises ClientDisconnected."""

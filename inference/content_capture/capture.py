@@ -1,6 +1,8 @@
 """Selects the content that may be stored: with the user's consent, and within the policy.
 
-Pure. Prefix and suffix are truncated to the part nearest to the cursor. The sender removes secrets.
+Pure. Prefix and suffix are truncated to the part nearest to the cursor. Private keys are removed
+from the prefix before that, because a part of a key without its header does not look like a key.
+The sender removes all other secrets.
 """
 
 from typing import Final
@@ -19,31 +21,43 @@ from inference.completion.incoming_request import ChatMessage
 from inference.completion.request import Principal
 from inference.completion.request_trace import RequestTrace
 from inference.completion.suggestion_edit import SuggestionEdit
+from inference.context.redaction.redact import (
+    MAX_KEY_CHARS,
+    ends_in_private_key,
+    redact_private_keys,
+)
 
 # With these finish reasons, the client shows the text exactly as it was sent.
 _CAPTURED_REASONS: Final = frozenset({FinishReason.STOP, FinishReason.LENGTH})
 
 
 def capture_completion(trace: RequestTrace) -> CapturedCompletion | None:
-    """Return the content; None if it may not be stored, or if no text was shown as sent."""
+    """Return the content.
+
+    None: the content may not be stored, no text was shown as sent, or the cursor is in a private
+    key. The completion may then be a part of the key.
+    """
     admitted, texts = trace.admitted, trace.texts
     if admitted is None or not texts or trace.finish_reason not in _CAPTURED_REASONS:
         return None
     request, user_id = admitted.request, admitted.principal.credential.user_id
     if user_id is None or not admitted.principal.is_content_captured:
         return None
+    if ends_in_private_key(request.prefix):
+        return None
+    prefix = redact_private_keys(request.prefix[-(MAX_PREFIX_CHARS + MAX_KEY_CHARS) :])
     return CapturedCompletion(
         request_id=trace.arrival.request_id,
         user_id=user_id,
         occurred_at_ms=trace.arrival.occurred_at_ms,
-        completion=clean("".join(texts)),
+        completion=replace_surrogates("".join(texts)),
         finish_reason=trace.finish_reason,
         mode=request.mode,
         language=request.language,
-        repository=clean(request.repository),
-        path=clean(request.path),
-        prefix=clean(request.prefix[-MAX_PREFIX_CHARS:]),
-        suffix=clean(request.suffix[:MAX_SUFFIX_CHARS]),
+        repository=replace_surrogates(request.repository),
+        path=replace_surrogates(request.path),
+        prefix=replace_surrogates(prefix[-MAX_PREFIX_CHARS:]),
+        suffix=replace_surrogates(request.suffix[:MAX_SUFFIX_CHARS]),
         chat=_to_chat_turns(request.messages),
     )
 
@@ -59,7 +73,7 @@ def capture_edit(principal: Principal, edit: SuggestionEdit, *, now_ms: int) -> 
         occurred_at_ms=now_ms,
         event=edit.event,
         after_ms=edit.after_ms,
-        text=clean(edit.text),
+        text=replace_surrogates(edit.text),
     )
 
 
@@ -70,10 +84,10 @@ def _to_chat_turns(messages: tuple[ChatMessage, ...]) -> tuple[ChatTurn, ...]:
         remaining_chars -= len(message.text)
         if remaining_chars < 0:
             break
-        turns.append(ChatTurn(clean(message.role), clean(message.text)))
+        turns.append(ChatTurn(replace_surrogates(message.role), replace_surrogates(message.text)))
     return tuple(reversed(turns))
 
 
-def clean(text: str) -> str:
+def replace_surrogates(text: str) -> str:
     """Replace lone surrogates by question marks. They are valid in JSON but not in UTF-8."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode()

@@ -13,7 +13,7 @@ from inference.completion.suggestion_edit import SuggestionEdit
 from inference.content_capture.capture import capture_completion, capture_edit
 
 MAX_ITEMS: Final = 256  # each with up to 24,000 characters of the request, and a completion
-MAX_OF_TENANT: Final = 64  # items; so that one tenant does not block the others
+MAX_OF_TENANT: Final = 64  # items, so that one tenant does not block the others
 
 
 class ContentQueue:
@@ -25,7 +25,7 @@ class ContentQueue:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._items: deque[tuple[TenantId, Item]] = deque()
-        self._num_of_tenant: Counter[TenantId] = Counter()
+        self._num_items_by_tenant: Counter[TenantId] = Counter()
         self._is_filled = asyncio.Event()
 
     def on_completed(self, trace: RequestTrace) -> None:
@@ -46,9 +46,9 @@ class ContentQueue:
             self._is_filled.clear()
             return None
         tenant_id, item = self._items.popleft()
-        self._num_of_tenant[tenant_id] -= 1
-        if not self._num_of_tenant[tenant_id]:
-            del self._num_of_tenant[tenant_id]
+        self._num_items_by_tenant[tenant_id] -= 1
+        if not self._num_items_by_tenant[tenant_id]:
+            del self._num_items_by_tenant[tenant_id]
         return tenant_id, item
 
     async def wait_for_item(self) -> None:
@@ -60,12 +60,14 @@ class ContentQueue:
 
     def clear(self) -> None:
         self._items.clear()
-        self._num_of_tenant.clear()
+        self._num_items_by_tenant.clear()
 
     def _enqueue(self, tenant_id: TenantId, item: Item) -> None:
-        is_full = len(self._items) >= MAX_ITEMS or self._num_of_tenant[tenant_id] >= MAX_OF_TENANT
+        is_full = (
+            len(self._items) >= MAX_ITEMS or self._num_items_by_tenant[tenant_id] >= MAX_OF_TENANT
+        )
         if is_full:
             return
         self._items.append((tenant_id, item))
-        self._num_of_tenant[tenant_id] += 1
+        self._num_items_by_tenant[tenant_id] += 1
         self._is_filled.set()

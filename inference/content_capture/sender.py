@@ -17,7 +17,7 @@ from caret.contracts.captured_content import (
     CONTENT,
     MAX_BATCH_CHARS,
     MAX_QUEUED,
-    STREAM_MS,
+    TRIM_AGE_MS,
     CapturedCompletion,
     ChatTurn,
     ContentBatch,
@@ -60,8 +60,8 @@ async def _has_secret_at_cursor(item: CapturedCompletion) -> bool:
     before, after = item.prefix.rpartition("\n")[2], item.suffix.partition("\n")[0]
     completed_text = f"{before}{item.completion}{after}"
     lines = {before + after, *completed_text.split("\n")}
-    # A private key that the cursor splits needs no check here. Its header is in one of the parts,
-    # and redaction removes everything after the header in that part.
+    # A private key that the cursor splits needs no check here: `capture_completion` returns no
+    # content then. If the cursor splits its header, the cursor's line has the header.
     return any([await redact_in_slices(item.path, line) != line for line in lines if line.strip()])
 
 
@@ -100,7 +100,7 @@ class ContentSender:
                 await self._append_to_stream(self._sealer.seal(tenant_id, batch))
 
     async def _append_to_stream(self, message: bytes) -> None:
-        limits = (str(STREAM_MS), str(MAX_QUEUED))
+        limits = (str(TRIM_AGE_MS), str(MAX_QUEUED))
         await cast(
             Any, self._redis.eval(ADD_SCRIPT, 1, CONTENT, cast(Any, message), FIELD, *limits)
         )

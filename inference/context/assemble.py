@@ -63,7 +63,7 @@ def _build_chat_prompt(writer: PromptWriter, request: CompletionRequest) -> Prom
 def _encode_raw_prompt(
     writer: PromptWriter, request: CompletionRequest, max_prompt_tokens: int
 ) -> Prompt:
-    """Raises BadRequest."""
+    """Encode a prompt that the client rendered, without its secrets. Raises BadRequest."""
     # Very long prompts are rejected without counting their tokens: to count the tokens of 512 KB
     # would block the event loop for 170 ms.
     if len(request.prefix) <= max_prompt_tokens * _MAX_CHARS_PER_TOKEN:

@@ -27,7 +27,7 @@ class CurvePoint:
 
 @dataclass(frozen=True, slots=True)
 class CurveFrame:
-    """Maps values to positions in the picture. Axes are linear; the loss need not begin at 0."""
+    """Maps values to positions in the picture. Axes are linear. The loss axis may begin above 0."""
 
     max_million_tokens: float
     min_nats: int

@@ -45,6 +45,7 @@ class Attention(nn.Module):
         queries_per_kv = self.dimensions.num_heads // self.dimensions.num_kv_heads
         k = k.repeat_interleave(queries_per_kv, dim=1)
         v = v.repeat_interleave(queries_per_kv, dim=1)
+        # The rotation by float32 angles makes `q` and `k` float32; `v` may be bfloat16 (autocast).
         attended = functional.scaled_dot_product_attention(
             q.to(v.dtype), k.to(v.dtype), v, is_causal=True
         )
@@ -115,7 +116,7 @@ class Qwen3(nn.Module):
         return (nats * weights.flatten()).sum() / weights.sum()
 
     def _initialise_weights(self) -> None:
-        """Initialise the weights so that each layer first returns its input unchanged.
+        """Initialise the weights so that each untrained layer returns its input unchanged.
 
         For this, the output projections of its attention and its feed-forward part are zero.
         """

@@ -155,8 +155,8 @@ def make_report(
 ) -> dict[str, Any]:
     """Return the report of one pool or two.
 
-    `names`, `results` and `models` have an element for each pool, in the same order. If `suite` is
-    a path, the report has only the name of the file, because reports are stored in the database.
+    `names`, `results` and `models` have an element for each pool, in the same order. Reports are
+    stored in the database without paths: if `suite` is a path, the report has only the file's name.
     """
     report: dict[str, Any] = {
         "suite": Path(suite).name,

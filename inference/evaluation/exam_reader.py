@@ -1,8 +1,8 @@
 """Reads an exam: a public file of HumanEval-infilling with a task on each line.
 
 The lines are JSON. The file is compressed with gzip if its name ends in `.gz`. Each line has
-`task_id`, `prompt`, `suffix` and `canonical_solution`. `entry_point` and `test` are optional: a
-task without both of them has no score `pass_at_1`.
+`task_id`, `prompt`, `suffix` and `canonical_solution`. `entry_point` and `test` are optional: only
+tasks with both of them have a score `pass_at_1`.
 """
 
 import gzip

@@ -94,8 +94,9 @@ def compare(first: Sequence[TaskResult], second: Sequence[TaskResult]) -> dict[s
 
 def _compute_scores(results: Sequence[TaskResult]) -> dict[str, Any]:
     similarity = mean_of([result.edit_similarity for result in results])
-    within = replace(similarity, low=max(0.0, similarity.low), high=min(1.0, similarity.high))
-    scores = {"edit_similarity": _round_estimate(within)}
+    # The interval of a mean is approximate, and may exceed the possible values.
+    clamped = replace(similarity, low=max(0.0, similarity.low), high=min(1.0, similarity.high))
+    scores = {"edit_similarity": _round_estimate(clamped)}
     for name in _SHARES:
         values = [getattr(result, name) for result in results]
         outcomes = [value for value in values if value is not None]
@@ -137,7 +138,7 @@ def _compute_percentiles(values: Sequence[float]) -> dict[str, float] | None:
 def _round_estimate(estimate: Estimate) -> dict[str, Any]:
     """Return the rounded fields of the estimate for JSON.
 
-    The interval of a single task becomes None: it is infinite, and JSON has no infinity.
+    The interval of a single task becomes None, because one task gives no useful interval.
     """
     fields = asdict(estimate)
     if estimate.num_tasks == 1:

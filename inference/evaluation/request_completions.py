@@ -1,6 +1,6 @@
 """Requests the completions of tasks from a pool, and filters them as a gateway does.
 
-There are two differences to a gateway. A completion of a single line ends at its line break, even
+There are two differences from a gateway. A completion of a single line ends at its line break, even
 if the line opens a block. If a replica fails, no other replica is tried.
 """
 
@@ -34,7 +34,8 @@ from inference.pools.pool_config import Pool, Replica
 NUM_AT_ONCE: Final = 4  # completions in flight
 LOWEST_PRIORITY: Final = 100  # users' requests leave an engine's queue first
 _TENANT: Final = TenantId("evaluation")
-# The stages need a principal. Its policy allows all modes, and has the secret filter as by default.
+# The stages need a principal. Its policy allows all modes, and keeps the default: secrets are
+# filtered.
 _SNAPSHOT: Final = TenantSnapshot(
     schema=SCHEMA,
     tenant_id=_TENANT,

@@ -1,4 +1,4 @@
-"""Runs each hostile program in a process of its own with limits, and reports whether it passes.
+"""Runs untrusted programs, each in a process of its own with limits, and reports whether they pass.
 
 A program cannot use the network or start processes, and its memory, time and disk space are
 limited. It can write files in a temporary folder. Besides that folder, it can read only the
@@ -48,7 +48,7 @@ def has_sandbox() -> bool:
     return (
         sys.platform == "linux"
         and sandboxed_program.has_system_call_numbers()
-        and sandboxed_program.landlock_version() >= 3
+        and sandboxed_program.landlock_version() >= sandboxed_program.MIN_LANDLOCK_VERSION
     )
 
 
@@ -95,7 +95,9 @@ def run_program(program: str, limits: SandboxLimits) -> Verdict:
             process.wait()
         if early_verdict is not None:
             return early_verdict
+        # This process still holds the write end, so reading an empty pipe would block.
         os.set_blocking(read_end, False)
+        # The token is in the pipe if the program ran to its end (see `sandboxed_program`).
         return Verdict.PASSED if _read_pipe(read_end) == token.encode() else Verdict.FAILED
 
 

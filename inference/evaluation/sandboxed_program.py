@@ -1,4 +1,4 @@
-"""Runs inside the sandbox's process: drops the process's rights, then executes a hostile program.
+"""Runs in the sandbox's process: drops the process's rights, then executes an untrusted program.
 
 This file is executed as a script and imports only the standard library. It reads one JSON object
 from stdin: `program` (Python code), `folder` (the program's folder), `readable` (other folders),
@@ -8,9 +8,9 @@ from stdin: `program` (Python code), `folder` (the program's folder), `readable`
 Rules:
 1. Landlock allows reading in the `readable` folders, and reading and writing files directly in
    `folder`. The program cannot create folders there, so `folder` is easy to delete.
-2. Seccomp refuses the system calls in `_REFUSED`. They open sockets, start programs, send signals,
-   or change limits, file attributes or kernel objects. New processes are refused, but threads are
-   allowed.
+2. Seccomp refuses the system calls in `_REFUSED_CALLS`. They open sockets, start programs, send
+   signals, or change limits, file attributes or kernel objects. New processes are refused, but
+   threads are allowed.
 3. A program that calls `exit` does not pass, because it has not run to its end.
 """
 
@@ -28,13 +28,12 @@ _LIBC: Final = ctypes.CDLL(None, use_errno=True)
 # linux/landlock.h).
 _PR_SET_NO_NEW_PRIVS, _PR_SET_SECCOMP, _SECCOMP_MODE_FILTER = 38, 22, 2
 _LANDLOCK_CREATE_RULESET, _LANDLOCK_ADD_RULE, _LANDLOCK_RESTRICT_SELF = 444, 445, 446
-_LANDLOCK_VERSION, _RULE_PATH_BENEATH = 1, 1
+_CREATE_RULESET_VERSION, _RULE_PATH_BENEATH = 1, 1
 
 # Rights of Landlock on files, as bits (linux/landlock.h).
 _READ_FILE, _READ_DIR, _WRITE_FILE = 1 << 2, 1 << 3, 1 << 1
 _REMOVE_FILE, _MAKE_REG, _TRUNCATE = 1 << 5, 1 << 8, 1 << 14
-_NUM_FILE_RIGHTS: Final = {1: 13, 2: 14, 3: 15, 4: 15, 5: 16}  # by the version of Landlock
-_NUM_SCOPES_SINCE_6: Final = 2  # since version 6 of Landlock: abstract sockets, signals
+MIN_LANDLOCK_VERSION: Final = 3  # earlier versions do not restrict truncation
 
 # Instructions of classic BPF, and then results of the filter (linux/seccomp.h).
 _LOAD, _EQUAL, _AT_LEAST, _HAS_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
@@ -43,7 +42,7 @@ _EPERM, _ENOSYS = 1, 38
 _CLONE_THREAD: Final = 0x10000
 _X32: Final = 0x40000000
 # System calls that are refused: their numbers on x86_64 and aarch64; None: the call does not exist.
-_REFUSED: Final[tuple[tuple[int | None, int | None], ...]] = (
+_REFUSED_CALLS: Final[tuple[tuple[int | None, int | None], ...]] = (
     (41, 198),  # socket
     (425, 425),  # io_uring_setup, which can open sockets
     (57, None),  # fork
@@ -98,8 +97,8 @@ _REFUSED: Final[tuple[tuple[int | None, int | None], ...]] = (
     (298, 241),  # perf_event_open
     (323, 282),  # userfaultfd
 )
-# By processor: the column in _REFUSED, the architecture for seccomp, and the numbers of the system
-# calls clone and capset.
+# By processor: the column in _REFUSED_CALLS, the architecture for seccomp, and the numbers of the
+# system calls clone and capset.
 _MACHINES: Final = {"x86_64": (0, 0xC000003E, 56, 126), "aarch64": (1, 0xC00000B7, 220, 91)}
 
 
@@ -129,24 +128,25 @@ def drop_rights(folder: str, readable: list[str]) -> None:
 
 def landlock_version() -> int:
     """Return the version of Landlock; 0 or less: the kernel has no Landlock."""
-    version: int = _LIBC.syscall(_LANDLOCK_CREATE_RULESET, None, 0, _LANDLOCK_VERSION)
+    version: int = _LIBC.syscall(_LANDLOCK_CREATE_RULESET, None, 0, _CREATE_RULESET_VERSION)
     return version
 
 
 def has_system_call_numbers() -> bool:
-    """Return whether the filter of system calls is known for this processor."""
+    """Return whether the numbers of the system calls are known for this processor."""
     return platform.machine() in _MACHINES
 
 
 def _restrict_files(folder: str, readable: list[str]) -> None:
     version = landlock_version()
-    if version < 3:  # earlier versions do not restrict truncation
+    if version < MIN_LANDLOCK_VERSION:
         raise NoSandbox("the kernel has no Landlock, or too old a version")
-    files = (1 << _NUM_FILE_RIGHTS.get(version, 16)) - 1
-    net = 3 if version >= 4 else 0  # binding and connecting TCP
-    scopes = (1 << _NUM_SCOPES_SINCE_6) - 1 if version >= 6 else 0
+    # All rights and scopes that this version knows, each as a bit.
+    files = (1 << (16 if version >= 5 else 15)) - 1
+    net = 0b11 if version >= 4 else 0  # binding and connecting TCP
+    scopes = 0b11 if version >= 6 else 0  # abstract sockets, signals
     attributes = struct.pack("=QQQ", files, net, scopes)
-    size = {3: 8, 4: 16, 5: 16}.get(version, 24)
+    size = {3: 8, 4: 16, 5: 16}.get(version, 24)  # bytes of the fields that this version knows
     ruleset = _call(_LIBC.syscall, _LANDLOCK_CREATE_RULESET, attributes, size, 0)
     own = _READ_FILE | _READ_DIR | _WRITE_FILE | _REMOVE_FILE | _MAKE_REG | _TRUNCATE
     for path, rights in [(folder, own), *((path, _READ_FILE | _READ_DIR) for path in readable)]:
@@ -162,14 +162,14 @@ def _drop_capabilities() -> None:
     """Give up root's capabilities."""
     _, _, _, capset = _machine()
     header = struct.pack("=Ii", 0x20080522, 0)  # version 3, this process
-    _call(_LIBC.syscall, capset, header, bytes(24))
+    _call(_LIBC.syscall, capset, header, bytes(24))  # zeros: no capability
 
 
 def _restrict_system_calls() -> None:
     program = _filter_program()
     instructions = ctypes.create_string_buffer(b"".join(program))
-    descriptor = struct.pack("HxxxxxxP", len(program), ctypes.addressof(instructions))
-    _call(_LIBC.prctl, _PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, descriptor, 0, 0)
+    filter_struct = struct.pack("HxxxxxxP", len(program), ctypes.addressof(instructions))
+    _call(_LIBC.prctl, _PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, filter_struct, 0, 0)
 
 
 def _filter_program() -> list[bytes]:
@@ -179,7 +179,9 @@ def _filter_program() -> list[bytes]:
     call, 4 is the architecture, and 16 is the first argument.
     """
     column, architecture, clone, _ = _machine()
-    refused_calls = [numbers[column] for numbers in _REFUSED if numbers[column] is not None]
+    refused_numbers = [
+        number for numbers in _REFUSED_CALLS if (number := numbers[column]) is not None
+    ]
     program = [
         _instruction(_LOAD, 4),
         _instruction(_EQUAL, architecture, jump_if_true=1),
@@ -193,8 +195,8 @@ def _filter_program() -> list[bytes]:
         _instruction(_EQUAL, 435, jump_if_false=1),
         _instruction(_RETURN, _REFUSE | _ENOSYS),
     ]
-    for number in refused_calls:
-        program.append(_instruction(_EQUAL, number or 0, jump_if_false=1))
+    for number in refused_numbers:
+        program.append(_instruction(_EQUAL, number, jump_if_false=1))
         program.append(_instruction(_RETURN, _REFUSE | _EPERM))
     return [
         *program,

@@ -57,11 +57,10 @@ def _count_errors(task: Task, middle: str) -> int | None:
         return None
     source = (task.prefix + middle + task.suffix).encode("utf-8", "replace")
     try:
-        return count_syntax_errors(
-            parse(grammar, source, ParseBudget(total_s=_PARSING_S, each_s=_PARSING_S))
-        )
+        tree = parse(grammar, source, ParseBudget(total_s=_PARSING_S, each_s=_PARSING_S))
     except ParseAbandoned:
         return None
+    return count_syntax_errors(tree, grammar)
 
 
 def share_of(outcomes: Sequence[bool]) -> Estimate:

@@ -106,6 +106,7 @@ def _cut_lines(text: str, kind: TaskKind, rng: random.Random) -> tuple[int, int]
     num_lines = 1 if kind is TaskKind.SINGLE_LINE else rng.randint(*_LINES_OF_ANSWER)
     line = lines[first]
     indent = len(line) - len(line.lstrip())
+    # `min` and `max` matter only on blank lines, where the range would be empty without them.
     column = rng.randint(min(indent, len(line) - 1), max(indent, len(line.rstrip()) - 1))
     begin = sum(map(len, lines[:first]))
     answer_lines = "".join(lines[first : first + num_lines])

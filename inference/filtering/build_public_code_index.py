@@ -1,8 +1,9 @@
 """`manage.py index_public_code FOLDER --to FILE`: builds the index of public code.
 
 FOLDER contains repositories. Files are read if their names show that they are source code. The
-hashes are sorted in parts (runs) on disk and then merged, so the folder may be larger than memory.
-About 2 MB of text are read in a second. The index is about half as large as the text.
+hashes are sorted in parts (runs), which are kept on disk and merged at the end. So the folder may
+be larger than memory. About 2 MB of text are read in a second. The index is about half as large as
+the text.
 """
 
 import argparse
@@ -30,7 +31,7 @@ from inference.filtering.public_code_index import HASH_BYTES, HEADER, MAGIC, VER
 
 MAX_FILE_BYTES: Final = 1024 * 1024  # larger files are skipped: they are probably generated code
 RUN_HASHES: Final = 4_000_000  # hashes sorted at once: 32 MB on disk, ten times as much in memory
-_READ_HASHES: Final = 64 * 1024  # hashes read or written at once
+_HASHES_AT_ONCE: Final = 64 * 1024  # hashes read or written at once
 _SKIPPED_FOLDERS: Final = frozenset({".git", "node_modules", ".venv", "__pycache__"})
 EXIT_USAGE: Final = 2
 
@@ -97,7 +98,7 @@ def write_index(folder: Path, to: Path, *, run_hashes: int = RUN_HASHES) -> tupl
 def _write_index(file: BinaryIO, hashes: Iterator[int]) -> int:
     file.write(bytes(HEADER.size))
     num_hashes = 0
-    while part := array("Q", islice(hashes, _READ_HASHES)):
+    while part := array("Q", islice(hashes, _HASHES_AT_ONCE)):
         part.tofile(file)
         num_hashes += len(part)
     file.seek(0)
@@ -106,7 +107,7 @@ def _write_index(file: BinaryIO, hashes: Iterator[int]) -> int:
 
 
 def _read_run(file: BinaryIO) -> Iterable[int]:
-    while data := file.read(_READ_HASHES * HASH_BYTES):
+    while data := file.read(_HASHES_AT_ONCE * HASH_BYTES):
         part = array("Q")
         part.frombytes(data)
         yield from part
@@ -115,7 +116,7 @@ def _read_run(file: BinaryIO) -> Iterable[int]:
 def _iterate_source_texts(folder: Path) -> Iterator[str]:
     """Yield the texts of source files.
 
-    Large files are skipped, and so are symbolic links, because they may lead outside the folder.
+    Large files are skipped. Symbolic links are skipped, too: they may lead outside the folder.
     """
     for parent, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if name not in _SKIPPED_FOLDERS)

@@ -23,8 +23,9 @@ class DocstringEnd:
 
     def __init__(self, prefix: str) -> None:
         self._text = ""  # the completion so far
-        self._end = _find_open_end(prefix)  # the ending mark; None: the docstring has not begun
-        self._start = 0  # index in the text from which the end is searched
+        # The mark that ends the docstring; None: the docstring has not begun.
+        self._end_mark = _find_end_mark(prefix)
+        self._search_start = 0  # index in the text from which the end is searched
         self.has_ended = False
 
     def feed(self, text: str) -> str:
@@ -33,13 +34,15 @@ class DocstringEnd:
             return ""
         num_before = len(self._text)
         self._text += text
-        if self._end is None and (match := _OPENER.match(self._text)):
-            self._end, self._start = _ENDS[match[1] or match[2]], match.end()
-        index = -1 if self._end is None else self._text.find(self._end, self._start)
-        if self._end is None or index < 0:
+        if self._end_mark is None and (match := _OPENER.match(self._text)):
+            self._end_mark, self._search_start = _ENDS[match[1] or match[2]], match.end()
+        if self._end_mark is None:
+            return text
+        index = self._text.find(self._end_mark, self._search_start)
+        if index < 0:
             return text
         self.has_ended = True
-        return self._text[num_before : index + len(self._end)]
+        return self._text[num_before : index + len(self._end_mark)]
 
 
 async def end_docstring(
@@ -55,16 +58,16 @@ async def end_docstring(
         yield replace(chunk, text=text)
 
 
-def _find_open_end(prefix: str) -> str | None:
+def _find_end_mark(prefix: str) -> str | None:
     """Return the mark that ends the docstring around the cursor; None: no docstring is open."""
     lines = prefix.split("\n")[-_NEARBY_LINES:]
     for index in range(len(lines) - 1, -1, -1):
         match = _OPENER.match(lines[index])
-        mark = match and (match[1] or match[2])
-        if match is None or mark is None:
+        if match is None:
             if any(end in lines[index] for end in _ENDS.values()):
                 return None  # the last docstring has ended
             continue
+        mark = match[1] or match[2]
         end = _ENDS[mark]
         if end in lines[index][match.end() :] or not _may_open(mark, lines[:index]):
             return None

@@ -39,8 +39,8 @@ class TokenHealer:
 
     def feed(self, text: str) -> str:
         """Return the text after the withheld word, or "" while the word is incomplete."""
-        if not self._awaited or self.reason is not None:
-            return "" if self.reason is not None else text
+        if self.reason is not None:
+            return ""
         num_common = min(len(self._awaited), len(text))
         if self._awaited[:num_common] != text[:num_common]:
             self.reason = FilterReason.HEALING_MISMATCH
@@ -55,8 +55,8 @@ class TokenHealer:
 
 
 log = structlog.get_logger(__name__)
-# A secret may begin at most this many characters before the cursor. The gate checks these
-# characters with each piece of the first line.
+# Only secrets that begin at most this many characters before the cursor are found. The gate checks
+# these characters with each piece of the first line.
 _LINE_BEFORE_CHARS: Final = 200
 FILTERS: Final = ("syntax", "plain")  # for experiments; "plain" does not check the syntax
 
@@ -108,7 +108,7 @@ def filter(
     checks = _make_line_checks(admitted, syntax, public_code)
     gate = LineGate(
         checks,
-        line_before=_end_of_line(request.prefix),
+        line_before=_clip_line_before(request.prefix),
         client_shows_text_early=trace.arrival.protocol == "stream",
     )
     return aclosing(
@@ -135,7 +135,8 @@ def _continues_below(request: CompletionRequest, prompt: Prompt, text: str) -> b
     return healer.reason is None and not truncator.has_ended
 
 
-def _end_of_line(prefix: str) -> str:
+def _clip_line_before(prefix: str) -> str:
+    """Return the text before the cursor on its line, or the end of a long text."""
     return line_before(prefix)[-_LINE_BEFORE_CHARS:]
 
 
@@ -183,12 +184,13 @@ async def _forward_verbatim(
     request: CompletionRequest,
     trace: RequestTrace,
 ) -> AsyncGenerator[str, None]:
-    gate = LineGate(checks, line_before=_end_of_line(request.prefix), is_verbatim=True)
+    gate = LineGate(checks, line_before=_clip_line_before(request.prefix), is_verbatim=True)
     stop: EngineStop | None = None
     async for chunk in chunks:
         stop = chunk.stop or stop
         if visible_text := gate.feed(chunk.text):
             yield visible_text
+        # After a stop, the engine sends only its counts. Then the stream is read to its end.
         if gate.has_ended and stop is None:
             break  # the pipeline then leaves `generate`, which stops the engine
     if visible_text := gate.finish():
@@ -212,6 +214,7 @@ async def _forward_filtered(
         if visible_text := gate.feed(truncator.feed(healer.feed(chunk.text))):
             has_shown = True
             yield visible_text
+        # After a stop, the engine sends only its counts. Then the stream is read to its end.
         if (healer.reason or truncator.has_ended or gate.has_ended) and stop is None:
             break  # the pipeline then leaves `generate`, which stops the engine
     healer.finish()

@@ -16,7 +16,8 @@ WINDOW_CHARS: Final = 150
 WINNOW: Final = 16
 _PRIME: Final = (1 << 61) - 1
 _BASE: Final = 1_000_003
-_OLDEST: Final = pow(_BASE, WINDOW_CHARS, _PRIME)  # factor of the character that leaves the window
+# The factor of the character that leaves the window.
+_OLDEST_FACTOR: Final = pow(_BASE, WINDOW_CHARS, _PRIME)
 
 
 def remove_white_space(text: str) -> str:
@@ -34,9 +35,9 @@ class RollingHash:
         """Add a character. Return the window's hash; None: there are too few characters so far."""
         is_full = len(self._codes) == WINDOW_CHARS
         oldest = self._codes[0] if is_full else 0
-        code = ord(character) + 1
+        code = ord(character) + 1  # at least 1: 0 stands for no character
         self._codes.append(code)
-        self._hash = (self._hash * _BASE + code - oldest * _OLDEST) % _PRIME
+        self._hash = (self._hash * _BASE + code - oldest * _OLDEST_FACTOR) % _PRIME
         return self._hash if len(self._codes) == WINDOW_CHARS else None
 
 
@@ -54,15 +55,15 @@ def winnow(hashes: Iterable[int]) -> Iterator[int]:
     If there are fewer hashes than WINNOW, yield the smallest.
     """
     window: deque[tuple[int, int]] = deque()  # (index, hash), hashes ascending
-    last_index = index = -1
+    yielded_index = index = -1
     for index, hash_ in enumerate(hashes):
         while window and window[-1][1] >= hash_:
             window.pop()
         window.append((index, hash_))
         if window[0][0] <= index - WINNOW:
             window.popleft()
-        if index >= WINNOW - 1 and window[0][0] != last_index:
-            last_index = window[0][0]
+        if index >= WINNOW - 1 and window[0][0] != yielded_index:
+            yielded_index = window[0][0]
             yield window[0][1]
     if 0 <= index < WINNOW - 1:
         yield window[0][1]

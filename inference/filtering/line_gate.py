@@ -93,7 +93,8 @@ class LineGate:
             if self._num_invalid_lines:
                 self._end(FilterReason.SYNTAX)
             self.has_ended = True
-        self.is_withheld = self.is_withheld or self._had_no_valid_line()
+        has_only_invalid_lines = self._num_invalid_lines > 0 and not self._had_valid_line
+        self.is_withheld = self.is_withheld or has_only_invalid_lines
         return "" if self.is_withheld else self._release_text()
 
     def _release_text(self) -> str:
@@ -167,6 +168,3 @@ class LineGate:
         # Blank lines are sent together with the text after them.
         visible_text = self._text if self._is_verbatim else self._text.rstrip()
         self._num_sendable_chars = max(self._num_sendable_chars, len(visible_text))
-
-    def _had_no_valid_line(self) -> bool:
-        return self.reason is FilterReason.SYNTAX and not self._had_valid_line

@@ -34,7 +34,7 @@ _LONG_QUOTES: Final = {
 }
 # Blocks of Ruby. The quantifiers are possessive, also in _TAG: backtracking would take quadratic
 # time.
-_BY_END: Final = re.compile(
+_RUBY: Final = re.compile(
     r"^[ \t]*+(?:(?P<opens>(?:def|class|module|if|unless|while|until|case|begin|for)\b)"
     r"|(?P<ends>end\b))|\bdo\b(?P<block>[ \t]*+(?:\|[^|\n]*+\|)?+[ \t]*+$)",
     re.MULTILINE,
@@ -92,6 +92,7 @@ def find_closing_candidates(grammar: Grammar, text: str) -> Sequence[str]:
     tails = _TAILS.get(grammar, ())
     texts = [closing, *(closers + tail for tail in tails)]
     if closers and grammar is Grammar.PYTHON:
+        # The brackets may be in the head of a block, as in `def f(a,`.
         texts.append(f"{closers}:{_python_body(f'{text}:')}")
     return [*(text for text in texts if text), *(operand + text for text in texts if operand)]
 
@@ -108,7 +109,9 @@ def is_inside_literal(grammar: Grammar, text: str) -> bool:
 def _find_closers(grammar: Grammar, text: str) -> str:
     """Return the text that closes brackets, long strings and comments, the innermost first."""
     stack, quote = _scan_text(grammar, text)
-    end = "" if quote not in _long_quotes(grammar) else "*/" if quote == "/*" else quote
+    end = ""
+    if quote in _long_quotes(grammar):
+        end = "*/" if quote == "/*" else quote
     return _add_partners(grammar, text, end + "".join(reversed(stack)))
 
 
@@ -121,8 +124,8 @@ def _scan_text(grammar: Grammar, text: str) -> tuple[list[str], str]:
         mark, position = match.group(), match.end()
         if quote:
             is_end = mark == quote or (quote == "/*" and mark == "*/")
-            is_cut = mark == "\n" and quote not in _long_quotes(grammar)
-            quote = "" if is_end or is_cut else quote
+            is_line_end = mark == "\n" and quote not in _long_quotes(grammar)
+            quote = "" if is_end or is_line_end else quote
         elif _begins_comment(grammar, mark):
             position = _end_of_line(text, position)
         elif mark in _QUOTES:
@@ -180,9 +183,7 @@ def _find_block(grammar: Grammar, text: str) -> str:
         return _ruby_ends(text)
     if grammar is Grammar.BASH:
         return _shell_ends(text)
-    return (
-        _find_open_tags(text) if grammar in (Grammar.HTML, Grammar.TSX, Grammar.JAVASCRIPT) else ""
-    )
+    return _tag_ends(text) if grammar in (Grammar.HTML, Grammar.TSX, Grammar.JAVASCRIPT) else ""
 
 
 def _python_body(text: str) -> str:
@@ -202,7 +203,7 @@ def _python_body(text: str) -> str:
 
 def _ruby_ends(text: str) -> str:
     depth = 0
-    for match in _BY_END.finditer(text):
+    for match in _RUBY.finditer(text):
         depth += -1 if match["ends"] else 1
     return "\nend" * depth
 
@@ -220,12 +221,13 @@ def _shell_ends(text: str) -> str:
 
 
 def _shell_end(text: str, keyword: str) -> str:
+    """Return the missing part of the last block in `text` that `keyword` opens."""
     begin, end = _SHELL_ENDS[keyword]
-    is_begin_missing = begin and not re.search(rf"\b{begin}\b", text[text.rfind(keyword) :])
+    is_begin_missing = not re.search(rf"\b{begin}\b", text[text.rfind(keyword) :])
     return f"\n{begin if is_begin_missing else ''}\n{':' if begin else ''}\n{end}"
 
 
-def _find_open_tags(text: str) -> str:
+def _tag_ends(text: str) -> str:
     stack: list[str] = []
     for closes, name, attributes in _TAG.findall(text):
         if closes:

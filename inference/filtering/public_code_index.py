@@ -52,7 +52,7 @@ class PublicCodeIndexFile:
             with path.open("rb") as file:
                 self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         except (OSError, ValueError) as error:  # ValueError: the file is empty
-            raise BadSetting(f"CARET_PUBLIC_CODE_INDEX: {path} cannot be read: {error}.") from error
+            raise BadSetting(f"{path} cannot be read: {error}.") from error
         if len(self._map) < HEADER.size:
             raise _not_an_index(path)
         magic, version, window, winnow, num_hashes = HEADER.unpack_from(self._map)
@@ -81,7 +81,10 @@ class ActivePublicCodeIndex:
     @classmethod
     def open(cls, path: Path | None) -> Self:
         """Open the file of CARET_PUBLIC_CODE_INDEX; None: it is not set. Raises BadSetting."""
-        return cls(PublicCodeIndexFile(path) if path else None)
+        try:
+            return cls(PublicCodeIndexFile(path) if path else None)
+        except BadSetting as error:
+            raise BadSetting(f"CARET_PUBLIC_CODE_INDEX: {error}") from error
 
     def start(self, index: PublicCodeIndex | None) -> None:
         """Use `index`; if it is None, use the index of CARET_PUBLIC_CODE_INDEX again."""
@@ -99,7 +102,7 @@ class PublicCodeMatcher:
             self._rolling.add(character)
 
     def is_public(self, part: str) -> bool:
-        """Add a part of the completion. Return whether the index has a window that ends in it."""
+        """Add a part of the completion. Return whether a window of the index ends in this part."""
         for character in remove_white_space(part):
             hash_ = self._rolling.add(character)
             if hash_ is not None and self._public_code.contains(hash_):
@@ -136,6 +139,6 @@ class PublicCodeFeed(FleetStateFeed):
 
 def _not_an_index(path: Path) -> BadSetting:
     return BadSetting(
-        f"CARET_PUBLIC_CODE_INDEX: {path} is not an index of this version of Caret. "
-        "Build it again with `manage.py index_public_code FOLDER --to FILE`."
+        f"{path} is not an index of this version of Caret. Build it again, on the operator pages "
+        "or with `manage.py index_public_code FOLDER --to FILE`."
     )

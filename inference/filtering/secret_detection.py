@@ -49,9 +49,9 @@ def find_pending_secret(line: str, kind: FileType) -> int | None:
     starts = [name_match.end()] if name_match is not None else []
     tokens = list(_find_tokens(line))
     if tokens and contains_secret(line, kind):
-        starts.append(tokens[0][0])
+        starts.append(tokens[0][0])  # any of the tokens may be the secret
     elif tokens and tokens[-1][1] == len(line):
-        starts.append(tokens[-1][0])
+        starts.append(tokens[-1][0])  # the last token may still grow
     return min(starts, default=None)
 
 

@@ -40,7 +40,7 @@ _PHP_TAG: Final = "<?php"
 
 def make_parser(grammar: Grammar) -> Parse:
     """Return a parser for one completion."""
-    return partial(parse, grammar, allowance=ParseBudget(total_s=MAX_PARSING_S))
+    return partial(parse, grammar, budget=ParseBudget(total_s=MAX_PARSING_S))
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class SyntaxChecker:
         tree = self._parse(self._near_excerpt.before + completion + self._near_excerpt.after)
         self._last_parse = _ParsedText(completion, self._near_excerpt, tree)
         num_errors = self._count_tree_errors(tree)
-        if not num_errors or self._is_prose or num_errors <= self._stable_errors_nearby:
+        if not num_errors or self._is_prose or num_errors <= self._num_near_stable_errors:
             return True
         for closed_tree in self._parse_closed(completion, tree):
             if self._is_allowed(self._count_tree_errors(closed_tree), completion):
@@ -101,12 +101,14 @@ class SyntaxChecker:
             yield self._parse(f"{text}{closing}{newline}{below}")
 
     def _is_allowed(self, num_errors: int, completion: str) -> bool:
-        if num_errors <= self._stable_errors:
+        if num_errors <= self._num_stable_errors:
             return True
         # Without a line that begins with a closing bracket, the brackets below have wrong partners.
         is_closing = self._near_excerpt.line_before.lstrip()[:1] in tuple(CLOSERS)
-        may_keep_errors = self._stable_errors or is_closing or not self._is_complete(completion)
-        return bool(may_keep_errors) and num_errors <= self._errors_without_completion
+        may_keep_errors = (
+            self._num_stable_errors > 0 or is_closing or not self._is_complete(completion)
+        )
+        return may_keep_errors and num_errors <= self._num_errors_without_completion
 
     @cached_property
     def _is_prose(self) -> bool:
@@ -122,7 +124,7 @@ class SyntaxChecker:
         return extract_excerpt(self._prefix, self._suffix, 0)
 
     @cached_property
-    def _stable_errors_nearby(self) -> int:
+    def _num_near_stable_errors(self) -> int:
         """The number of errors in the smaller excerpt without the cursor's line."""
         return self._count_errors(self._near_excerpt.stable_lines)
 
@@ -131,19 +133,19 @@ class SyntaxChecker:
         """The larger excerpt if the smaller one has errors: the cut may have caused them."""
         return (
             extract_excerpt(self._prefix, self._suffix, 1)
-            if self._stable_errors_nearby
+            if self._num_near_stable_errors
             else self._near_excerpt
         )
 
     @cached_property
-    def _stable_errors(self) -> int:
+    def _num_stable_errors(self) -> int:
         """The number of errors in the wide excerpt without the cursor's line."""
-        return (
-            self._count_errors(self._wide_excerpt.stable_lines) if self._stable_errors_nearby else 0
-        )
+        if not self._num_near_stable_errors:
+            return 0
+        return self._count_errors(self._wide_excerpt.stable_lines)
 
     @cached_property
-    def _errors_without_completion(self) -> int:
+    def _num_errors_without_completion(self) -> int:
         """The number of errors in the wide excerpt with the cursor's line, but no completion."""
         return self._count_errors(self._wide_excerpt.before + self._wide_excerpt.after)
 
@@ -158,7 +160,8 @@ class SyntaxChecker:
 
         Only the top level of a file is checked, because indentation does not show the end of a
         block there: the block ends after the first construct of several lines, such as a
-        definition. Call `is_valid` with the same completion first. False if the text is incomplete.
+        definition. Call `is_valid` with the same completion first. False if the parsed text has
+        errors.
         """
         last_parse = self._last_parse
         if last_parse is None or last_parse.completion != completion:
@@ -183,7 +186,7 @@ class SyntaxChecker:
         return self._count_tree_errors(self._parse(text))
 
     def _count_tree_errors(self, tree: Tree) -> int:
-        return count_syntax_errors(tree, looks_everywhere=self._grammar is Grammar.HTML)
+        return count_syntax_errors(tree, self._grammar)
 
     def _parse(self, text: str) -> Tree:
         if self._has_php_tag and _PHP_TAG not in text:
@@ -224,7 +227,7 @@ def is_syntax_broken(grammar: Grammar, excerpt: Excerpt, removed: str, added: st
     needs_php_tag = grammar is Grammar.PHP and _PHP_TAG not in excerpt.before
     opening = f"{_PHP_TAG}\n" if needs_php_tag else ""
     try:
-        before, after = (
+        tree_before, tree_after = (
             parse_bytes(
                 f"{opening}{excerpt.before}{text}{excerpt.after}".encode("utf-8", "replace")
             )
@@ -232,18 +235,13 @@ def is_syntax_broken(grammar: Grammar, excerpt: Excerpt, removed: str, added: st
         )
     except ParseAbandoned:
         return False
+    return count_syntax_errors(tree_after, grammar) > count_syntax_errors(tree_before, grammar)
+
+
+def count_syntax_errors(tree: Tree, grammar: Grammar) -> int:
+    """Count the places at which the parser skipped or added text."""
+    # The parser of HTML does not mark nodes above an unmatched end tag as erroneous.
     looks_everywhere = grammar is Grammar.HTML
-    return count_syntax_errors(after, looks_everywhere=looks_everywhere) > count_syntax_errors(
-        before, looks_everywhere=looks_everywhere
-    )
-
-
-def count_syntax_errors(tree: Tree, *, looks_everywhere: bool = False) -> int:
-    """Count the places at which the parser skipped or added text.
-
-    `looks_everywhere`: search the whole tree. HTML needs this, because its parser does not count
-    unmatched end tags as errors.
-    """
     count = 0
     open_nodes: list[Node] = [tree.root_node]
     while open_nodes:

@@ -62,7 +62,7 @@ def extract_excerpt(prefix: str, suffix: str, size: int) -> Excerpt:
         del lines[0]  # an incomplete line
     elif len(lines) > 1 and _count_closed(lines[0]) > 0:
         del lines[0]  # also incomplete: the text begins inside a construct
-    indent = _measure_indent(lines[-1]) if lines[-1].strip() else len(lines[-1])
+    indent = _measure_indent(lines[-1])
     after = head.split("\n")
     if len(head) < len(suffix) and len(after) > 1:
         del after[-1]
@@ -82,17 +82,17 @@ def _select_above(lines: list[str], num_kept: int) -> list[str]:
     while position > 0 and (indent > 0 or continued_indent is not None):
         position -= 1
         line = lines[position]
-        # Most lines are indented more, or blank. Their beginning is enough to skip them.
-        if not line[
-            : indent if continued_indent is None else max(indent, continued_indent + 1)
-        ].strip():
+        # Most lines are blank, or have this indentation or more. Their beginning is enough to skip
+        # them.
+        skipped_indent = indent if continued_indent is None else max(indent, continued_indent + 1)
+        if not line[:skipped_indent].strip():
             continue
         line_indent = _measure_indent(line)
         if line_indent >= indent and line_indent != continued_indent:
             continue
         indent = line_indent
-        if (opener := _make_stand_in(line)) is not None:
-            selected += [line, opener]
+        if (stand_in := _make_stand_in(line)) is not None:
+            selected += [line, stand_in]
             continued_indent = None  # a stand-in is an `if` or a `try`, which continues no block
             top = position
             continue

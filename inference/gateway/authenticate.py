@@ -13,7 +13,7 @@ from inference.gateway.snapshots.snapshot_store import SnapshotStore
 
 _DUMMY_DIGEST: Final = bytes(32)  # as long as a key's digest
 _CURRENT_PEPPER: Final = 1  # the pepper version of new keys
-_INACTIVE: Final = MappingProxyType(
+_INACTIVE_MESSAGES: Final = MappingProxyType(
     {
         TenantStatus.SUSPENDED: (
             "This tenant is suspended and gets no completions. Ask an owner of the tenant to "
@@ -116,4 +116,4 @@ def _check_active(credential: Credential, snapshot: TenantSnapshot, now_ms: int)
     if credential.expires_at_ms is not None and credential.expires_at_ms <= now_ms:
         raise UnauthenticatedRequest("expired_api_key", "This API key has expired.")
     if snapshot.status is not TenantStatus.ACTIVE:
-        raise UnauthenticatedRequest("tenant_suspended", _INACTIVE[snapshot.status])
+        raise UnauthenticatedRequest("tenant_suspended", _INACTIVE_MESSAGES[snapshot.status])

@@ -17,5 +17,5 @@ def name_bad_field(error: msgspec.ValidationError) -> str:
     """Return the path of the invalid field, such as `messages[0].content`; "" if it is unknown."""
     text = str(error)
     parent, missing = _PATH.search(text), _MISSING.search(text)
-    path = [match[1] for match in (parent, missing) if match and match[1]]
-    return ".".join(path)
+    names = [match[1] for match in (parent, missing) if match and match[1]]
+    return ".".join(names)

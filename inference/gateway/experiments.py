@@ -54,7 +54,10 @@ class Experiment:
         return not self.tenants or slug in self.tenants
 
     def assign_variant(self, subject: str) -> Variant:
-        """Return the variant of a subject, always the same one. `subject` is `tenant|user`."""
+        """Return the variant of a subject, always the same one.
+
+        `subject` is the tenant and the user or service key: `tenant|user`.
+        """
         digest = hashlib.blake2b(f"{self.name}|{subject}".encode(), digest_size=8).digest()
         point = int.from_bytes(digest) % self.thresholds[-1]
         return next(

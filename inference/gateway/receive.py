@@ -13,7 +13,7 @@ from inference.errors import BadRequest
 
 # A file of 5,000 lines has about 200 KB. Text beyond these sizes could not reach the prompt anyway.
 MAX_TEXT_CHARS: Final = 512 * 1024  # each of prefix and suffix
-MAX_PROMPT_CHARS: Final = 2 * MAX_TEXT_CHARS  # of a raw prompt; no model has such a window
+MAX_PROMPT_CHARS: Final = 2 * MAX_TEXT_CHARS  # of a raw prompt: prefix and suffix
 MAX_MESSAGES: Final = 256  # of a chat
 MAX_FILES: Final = 32
 MAX_FILES_CHARS: Final = 4 * 1024 * 1024  # all other files together
@@ -121,7 +121,10 @@ def _read_language(text: str) -> str:
 
 
 def _choose_sampling(draft: UnvalidatedRequest) -> Sampling:
-    """Return the client's sampling. For an alternative, its number is the seed of a fixed one."""
+    """Return the client's sampling, or the fixed sampling of an alternative.
+
+    The number of the alternative is the seed.
+    """
     if not 0 <= draft.alternative <= MAX_ALTERNATIVE:
         raise _bad_value("alternative", f"must be from 0 to {MAX_ALTERNATIVE}")
     if draft.alternative:

@@ -36,6 +36,7 @@ async def stream(client: ResponseWriter, trace: RequestTrace) -> AsyncIterator[S
             await _send_ignoring_disconnect(_write_end(client, trace, cancelled.args[0]))
         raise
     except Exception:
+        # `record` finishes the trace with internal_error.
         await _send_ignoring_disconnect(
             client.write_error(CompletionError("internal_error", "Something went wrong."), trace)
         )

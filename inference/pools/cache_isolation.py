@@ -35,8 +35,8 @@ def require_isolated_cache(
 ) -> None:
     """Reject the settings if tenants could share cached data.
 
-    None means that the feature is not used. `max_cached_requests` belongs to suffix decoding; None
-    means vLLM's default of 10,000. Raises BadSetting.
+    `speculation` and `kv_connector` are None if the engine does not use them. `max_cached_requests`
+    belongs to suffix decoding: None means vLLM's default of 10,000. Raises BadSetting.
     """
     if speculation is SpeculationMethod.SUFFIX and max_cached_requests != 0:
         raise BadSetting(

@@ -26,7 +26,7 @@ class EngineStop(StrEnum):
     STOP = "stop"  # a stop token, or a stop text other than a line break
     LINE = "line"  # the stop text "\n": the completion ends before a line break
     LENGTH = "length"
-    # The last possible replica failed after its text had begun (generate.py).
+    # The last possible replica failed after the completion's text had begun (generate.py).
     DISCONNECTED = "disconnected"
 
 

@@ -131,6 +131,7 @@ async def _stream_lines(
                 continue  # The remaining chunks only have counts, which are in the trace already.
             text += chunk.text
             if chunk.stop is EngineStop.LINE and continues_below(text):
+                # The second request needs at least one token.
                 is_continued = len(encoder.encode(f"{text}\n")) < engine_request.max_tokens
             yield replace(chunk, text=f"{chunk.text}\n", stop=None) if is_continued else chunk
     if is_continued:

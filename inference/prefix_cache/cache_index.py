@@ -66,8 +66,8 @@ class BlockHasher:
         block_bytes = block_tokens * _TOKEN_BYTES
         hashes = []
         for start in range(0, len(data) - block_bytes + 1, block_bytes):
-            text = before + data[start : start + block_bytes]
-            before = BlockHash(hashlib.blake2b(text, digest_size=_HASH_BYTES).digest())
+            hash_input = before + data[start : start + block_bytes]
+            before = BlockHash(hashlib.blake2b(hash_input, digest_size=_HASH_BYTES).digest())
             hashes.append(before)
         return hashes
 
@@ -124,8 +124,8 @@ class ReplicaBlocks:
     def _find_parent(self, event: BlockStored) -> BlockHash | None:
         """Return the hash before the first of these blocks.
 
-        Return None if it is unknown, or if the blocks do not belong to a request of a gateway: such
-        a request has a salt at its first block, and no further keys.
+        Return None if it is unknown, or if the blocks do not belong to a request of a gateway. A
+        gateway's request has a salt at its first block, and no other extra keys.
         """
         first_keys, *later_keys = event.extra_keys or [None]
         if any(keys for keys in later_keys):
@@ -139,7 +139,8 @@ class ReplicaBlocks:
     def _has_known_size(self, event: BlockStored) -> bool:
         """Return whether the blocks have the size of the replica's first block.
 
-        All blocks of a replica have the same size, except partial blocks of some models.
+        The first block sets this size. All blocks of a replica have the same size, except partial
+        blocks of some models.
         """
         if self.block_tokens is None and event.block_size > 0:
             self.block_tokens = event.block_size

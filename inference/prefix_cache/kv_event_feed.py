@@ -60,13 +60,9 @@ class KvEventFeed:
             self._reset_blocks("garbled")
             return
         number = int.from_bytes(frames[1], "big")
-        status = self._sequence.check(number)
-        if status is SequenceStatus.RESTART:
+        if self._sequence.check(number) is SequenceStatus.RESTART:
             self._reset_blocks("restart")
-        if (
-            status in (SequenceStatus.GAP, SequenceStatus.RESTART)
-            and number > self._sequence.expected
-        ):
+        if number > self._sequence.expected:  # batches were missed
             await self._catch_up()
         if number >= self._sequence.expected:  # otherwise the replay included the batch
             self._apply(number, frames[2])

@@ -38,7 +38,7 @@ from inference.errors import CompletionDropped, CompletionError
 MAX_WAITING: Final = 16  # each holds the texts that an editor sent (see MAX_FRAME_CHARS)
 MAX_OF_TENANT: Final = 4  # waiting
 MAX_AT_ONCE: Final = 2  # running on this gateway
-MAX_TRIES: Final = 6
+MAX_TRIES: Final = 6  # attempts of one warm-up
 PAUSE_S: Final = 0.5  # before the next attempt: slightly longer than a pause between two keystrokes
 MAX_AGE_S: Final = 10.0  # time since its arrival; older warm-ups are dropped
 # After this time without requests for a repository, the engines may have evicted its blocks.
@@ -87,7 +87,7 @@ class WarmupQueue:
     def num_waiting(self) -> int:
         return len(self._requests)
 
-    def on_file_opened(self, tenant_id: TenantId, arrival: IncomingRequest) -> None:
+    def add_warmup(self, tenant_id: TenantId, arrival: IncomingRequest) -> None:
         """Queue a warm-up, unless the queue is full.
 
         If the tenant has too many, the new warm-up replaces its oldest one: the user will probably
@@ -116,7 +116,7 @@ class WarmupQueue:
             return
         if self._is_new((admitted.principal.namespace, repository)):
             draft = replace(arrival.draft, trigger="prefetch", is_warm_up=True)
-            self.on_file_opened(
+            self.add_warmup(
                 admitted.principal.snapshot.tenant_id,
                 replace(arrival, draft=draft, request_id=new_request_id()),
             )

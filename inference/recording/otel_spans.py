@@ -34,7 +34,7 @@ _SAMPLED: Final = TraceFlags(TraceFlags.SAMPLED)
 _LOW_64_BITS: Final = 2**64 - 1
 # https://www.w3.org/TR/trace-context/#traceparent-header; other values are ignored.
 _TRACE_PARENT: Final = re.compile(r"00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})")
-_OK: Final = Status(StatusCode.UNSET)
+_NO_ERROR: Final = Status(StatusCode.UNSET)
 Attributes = dict[str, str | int]
 
 
@@ -51,8 +51,8 @@ class SpanRecorder:
     ) -> None:
         """`trusts_clients`: the sampler sees whether the client's trace is sampled.
 
-        A parent-based sampler then follows the client's decision. In both cases, the spans belong
-        to the client's trace, if there is one.
+        A parent-based sampler then follows the client's decision. If the client has a trace, the
+        spans always belong to this trace, even without `trusts_clients`.
         """
         self._trusts_clients = trusts_clients
         self._sampler = sampler
@@ -93,7 +93,7 @@ class SpanRecorder:
             parent=completion_context,
             resource=self._resource,
             attributes={} if timing.is_whole else {"caret.is_interrupted": True},
-            status=_OK,
+            status=_NO_ERROR,
             start_time=wall.to_unix_ns(timing.began_s),
             end_time=wall.to_unix_ns(timing.ended_s),
             instrumentation_scope=_SCOPE,
@@ -160,5 +160,5 @@ def _collect_attributes(trace: RequestTrace) -> Attributes:
 
 def _to_status(trace: RequestTrace) -> Status:
     if trace.finish_reason is not FinishReason.ERROR:
-        return _OK
+        return _NO_ERROR
     return Status(StatusCode.ERROR, trace.error_code)

@@ -65,16 +65,16 @@ async def _shut_down(processor: BatchSpanProcessor) -> None:
 
     The shutdown has its own thread, because a thread of the executor would delay the process's end.
     """
-    loop, stop_event = asyncio.get_running_loop(), asyncio.Event()
+    loop, finished_event = asyncio.get_running_loop(), asyncio.Event()
 
     def shut_down() -> None:
         processor.shutdown()  # type: ignore[no-untyped-call]  # the method has no annotations
         if not loop.is_closed():
-            loop.call_soon_threadsafe(stop_event.set)
+            loop.call_soon_threadsafe(finished_event.set)
 
     threading.Thread(target=shut_down, name="traces-shutdown", daemon=True).start()
     try:
         async with asyncio.timeout(MAX_LAST_EXPORT_S):
-            await stop_event.wait()
+            await finished_event.wait()
     except TimeoutError:
         pass  # spans may be lost: they are not billing data

@@ -41,7 +41,7 @@ class Recorder:
 def record(recorder: Recorder, arrival: IncomingRequest) -> Iterator[RequestTrace]:
     """Open the request trace of a completion. On exit, close it and write its usage record.
 
-    Requests without a valid key or a valid body have no record.
+    A request with an invalid key or an invalid body has no usage record.
     """
     trace = RequestTrace(arrival=arrival, clock=recorder.clock)
     for listener in recorder.listeners:
@@ -52,7 +52,7 @@ def record(recorder: Recorder, arrival: IncomingRequest) -> Iterator[RequestTrac
         trace.fail(CompletionError("internal_error", ""))
         raise
     finally:
-        trace.finish(FinishReason.CANCELLED)
+        trace.finish(FinishReason.CANCELLED)  # no effect if the completion has ended already
         try:
             if trace.principal is not None and trace.request is not None:
                 model = recorder.models.get(trace.pool, "")

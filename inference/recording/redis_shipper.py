@@ -27,10 +27,10 @@ class RedisShipper:
                 _ = pipeline.info("server")
                 for batch in batches:
                     _ = pipeline.xadd(USAGE_STREAM, {USAGE_FIELD: batch})
-                server, *entries = await pipeline.execute()
+                server_info, *entry_ids = await pipeline.execute()
         except RedisError as error:
             raise OSError(f"usage stream: {type(error).__name__}") from error
-        return ShipmentReceipt(_run_id(server), _entry_id(entries[-1]))
+        return ShipmentReceipt(_run_id(server_info), _parse_entry_id(entry_ids[-1]))
 
     async def read_backlog(self) -> IngestionBacklog:
         """Return the oldest entry of the stream.
@@ -42,17 +42,18 @@ class RedisShipper:
             async with self._redis.pipeline(transaction=False) as pipeline:
                 _ = pipeline.info("server")
                 _ = pipeline.xrange(USAGE_STREAM, count=1)
-                server, entries = await pipeline.execute()
+                server_info, entries = await pipeline.execute()
         except RedisError as error:
             raise OSError(f"usage stream: {type(error).__name__}") from error
-        return IngestionBacklog(_run_id(server), _entry_id(entries[0][0]) if entries else None)
+        oldest_id = _parse_entry_id(entries[0][0]) if entries else None
+        return IngestionBacklog(_run_id(server_info), oldest_id)
 
 
-def _run_id(server: dict[str, Any]) -> str:
+def _run_id(server_info: dict[str, Any]) -> str:
     """Return the run ID. Each Redis server has a new one after each start."""
-    return str(server["run_id"])
+    return str(server_info["run_id"])
 
 
-def _entry_id(text: bytes) -> EntryId:
+def _parse_entry_id(text: bytes) -> EntryId:
     milliseconds, _, number = text.partition(b"-")
     return int(milliseconds), int(number)

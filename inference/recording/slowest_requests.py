@@ -25,7 +25,7 @@ KEPT_S: Final = 3_600
 MAX_RECORDS: Final = 50  # on the page
 _SLOT_S: Final = 300
 _MAX_PER_SLOT: Final = 20
-_HeapEntry = tuple[float, int, CompletionRecord]  # latency / target, order of arrival, record
+_HeapEntry = tuple[float, int, CompletionRecord]  # latency / target, arrival number, record
 
 
 class SlowestRequests:
@@ -34,7 +34,7 @@ class SlowestRequests:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._slots: dict[int, list[_HeapEntry]] = {}  # heaps, by slot number
-        self._numbers = count()
+        self._arrival_numbers = count()
 
     def add(self, record: CompletionRecord) -> None:
         """Keep the record if the completion was slow."""
@@ -44,9 +44,9 @@ class SlowestRequests:
             return
         heap = self._slots.setdefault(self._current_slot(), [])
         if len(heap) < _MAX_PER_SLOT:
-            heappush(heap, (slowness, next(self._numbers), _anonymize(record)))
+            heappush(heap, (slowness, next(self._arrival_numbers), _anonymize(record)))
         elif slowness > heap[0][0]:
-            heappushpop(heap, (slowness, next(self._numbers), _anonymize(record)))
+            heappushpop(heap, (slowness, next(self._arrival_numbers), _anonymize(record)))
         self._evict_expired()
 
     @property
@@ -64,9 +64,9 @@ class SlowestRequests:
         return encode_records(list(self.records()))
 
     def _evict_expired(self) -> None:
-        oldest = self._current_slot() - KEPT_S // _SLOT_S
-        for number in [number for number in self._slots if number < oldest]:
-            del self._slots[number]
+        oldest_slot = self._current_slot() - KEPT_S // _SLOT_S
+        for slot in [slot for slot in self._slots if slot < oldest_slot]:
+            del self._slots[slot]
 
     def _current_slot(self) -> int:
         return int(self._clock.monotonic_s() // _SLOT_S)
@@ -112,7 +112,7 @@ class SlowLog:
             return
         if first_ms <= FIRST_TOKEN_TARGETS_MS[request.mode]:
             return
-        if not self._can_log():
+        if not self._count_line():
             self._num_withheld += 1
             return
         times = compute_stage_timings(trace, recorded_s=self._clock.monotonic_s())
@@ -129,7 +129,8 @@ class SlowLog:
         )
         self._num_withheld = 0
 
-    def _can_log(self) -> bool:
+    def _count_line(self) -> bool:
+        """Count a line. Return whether it may be logged."""
         now_s = self._clock.monotonic_s()
         if now_s - self._since_s >= PER_S:
             self._since_s, self._num_lines = now_s, 0

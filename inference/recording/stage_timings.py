@@ -23,7 +23,7 @@ class StageTiming(NamedTuple):
     stage: str
     began_s: float  # monotonic
     ended_s: float
-    is_whole: bool  # False: the completion ended in this stage
+    is_whole: bool  # False: the completion ended before the stage was finished
 
 
 def compute_stage_timings(trace: RequestTrace, *, recorded_s: float) -> list[StageTiming]:

@@ -12,7 +12,7 @@ Retrieval (below)        composes these parts
 
 from redis.asyncio import Redis
 
-from caret.contracts.retrieval import Sealer
+from caret.contracts.retrieval import RetrievalSealer
 from caret.foundation.clock import Clock
 from inference.retrieval.background_snippets import BackgroundSnippets
 from inference.retrieval.redis_client import RetrievalClient
@@ -27,5 +27,5 @@ class Retrieval(BackgroundSnippets):
         cache, queue = SnippetCache(clock), SendQueue(clock)
         super().__init__(cache, queue)
         self.client = RetrievalClient(
-            redis, Sealer(root_secret), cache=cache, queue=queue, clock=clock
+            redis, RetrievalSealer(root_secret), cache=cache, queue=queue, clock=clock
         )

@@ -24,8 +24,8 @@ async def redact_in_slices(path: str, text: str) -> str:
     kind, lines, num_chars = file_type(path), [], 0  # num_chars: of the current slice
     for line in redact_private_keys(text).split("\n"):
         spans: list[tuple[int, int]] = []
-        for new_spans in find_secret_spans(line, kind):
-            spans += new_spans
+        for part_spans in find_secret_spans(line, kind):  # a long line has several parts
+            spans += part_spans
             num_chars += max(_MIN_LINE_CHARS, min(len(line), MAX_LINE_CHARS))
             if num_chars >= _SLICE_CHARS:
                 num_chars = 0

@@ -23,7 +23,7 @@ from caret.contracts.retrieval import (
     TRIM_AGE_MS,
     FileUpload,
     RetrievalScope,
-    Sealer,
+    RetrievalSealer,
     SnippetQuery,
     SnippetResult,
     build_results_key,
@@ -59,14 +59,20 @@ class _PendingQuery:
 
 class RetrievalClient:
     def __init__(
-        self, redis: Redis, sealer: Sealer, *, cache: SnippetCache, queue: SendQueue, clock: Clock
+        self,
+        redis: Redis,
+        sealer: RetrievalSealer,
+        *,
+        cache: SnippetCache,
+        queue: SendQueue,
+        clock: Clock,
     ) -> None:
         self._redis = redis
         self._sealer = sealer
         self._cache = cache
         self._queue = queue
         self._clock = clock
-        self._gateway = secrets.token_hex(16)  # ID of this process, in queries
+        self._gateway_id = secrets.token_hex(16)  # of this process; queries contain it
         self._secret = secrets.token_bytes(32)  # for the digests of files
         self._pending_queries: OrderedDict[str, _PendingQuery] = OrderedDict()  # by query_id
         # The digest of each uploaded file, and the time after which the file is sent again.
@@ -102,7 +108,9 @@ class RetrievalClient:
         self._expire_pending()
         if not self._pending_queries:
             return
-        results = await cast(Any, self._redis.lpop(build_results_key(self._gateway), _MAX_RESULTS))
+        results = await cast(
+            Any, self._redis.lpop(build_results_key(self._gateway_id), _MAX_RESULTS)
+        )
         for data in results or ():
             self._on_result(data)
 
@@ -116,7 +124,7 @@ class RetrievalClient:
     async def _send_query(self, message: OutgoingMessage) -> None:
         query = SnippetQuery(
             query_id=secrets.token_hex(8),
-            gateway=self._gateway,
+            gateway=self._gateway_id,
             scope=_clean_scope(message.scope),
             path=_clean_text(message.key.path),
             text=_clean_text(await redact_in_slices(message.key.path, message.text)),

@@ -21,8 +21,9 @@ MAX_SCHEDULES: Final = 25_000  # stored times of files, and as many of queries
 # After a file or query was sent, it is not sent again for this time.
 FILE_EVERY_S: Final = 120.0
 QUERY_EVERY_S: Final = 60.0
-# The pause after an empty result, because the files may not be indexed yet. It doubles each time.
-FIRST_EMPTY_S: Final = 3.0
+# The pause before a query without a result is sent again. It doubles each time. The result was
+# empty, perhaps because the files are not indexed yet, or it did not arrive.
+FIRST_RETRY_PAUSE_S: Final = 3.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,7 @@ class OutgoingMessage:
 @dataclass(slots=True)
 class _ResendSchedule:
     due_s: float = 0.0  # monotonic; the message may be sent again after this time
-    pause_s: float = FIRST_EMPTY_S / 2  # the last pause after an empty result; doubled before use
+    pause_s: float = FIRST_RETRY_PAUSE_S / 2  # the last pause before a retry; doubled before use
 
 
 class SendQueue:

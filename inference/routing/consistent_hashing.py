@@ -39,10 +39,11 @@ def filter_with_capacity(
 
 
 def prefer_cached(replicas: Sequence[Replica], cached: Mapping[str, int]) -> tuple[Replica, ...]:
-    """Move a replica to the front that has many more tokens of the prompt in its cache.
+    """Move the replica with the most cached tokens of the prompt to the front.
 
-    `cached`: the number of cached tokens by URL, for replicas that publish events. Nothing changes
-    if the first replica is not among them.
+    It must have at least MIN_GAIN_TOKENS more than the first replica. `cached`: the number of
+    cached tokens by URL, for replicas that publish KV events. If the first replica publishes none,
+    nothing changes.
     """
     first = replicas[0]
     if first.url not in cached:

@@ -147,11 +147,11 @@ class PoolSelector:
                 yield pool
         if (assigned := self._find_assigned(snapshot, tier, language)) is not None:
             yield assigned
-        offers = snapshot.models.get(tier)
-        if offers is None:
-            yield from self._find_unassigned(snapshot, tier)
+        published_models = snapshot.models.get(tier)
+        if published_models is None:
+            yield from self._find_shared(snapshot, tier)
             return
-        for model in offers:
+        for model in published_models:
             pool = self._find_pool_of_model(snapshot, tier, language, model)
             if pool is not None:
                 yield pool
@@ -187,7 +187,7 @@ class PoolSelector:
             if pool is not None:
                 yield pool
 
-    def _find_unassigned(self, snapshot: TenantSnapshot, tier: Tier) -> Iterator[Pool]:
+    def _find_shared(self, snapshot: TenantSnapshot, tier: Tier) -> Iterator[Pool]:
         """Yield the tier's first shared pool, unless it is dedicated to another tenant by now."""
         pool = self._find_usable(snapshot, tier, self._pools.find_shared(tier).name)
         if pool is not None:
@@ -219,7 +219,8 @@ class PoolSelector:
         )
 
     def _build_no_pool_error(self, snapshot: TenantSnapshot, tier: Tier) -> CompletionError:
-        for pool in self._find_candidates(snapshot, tier, ANY_LANGUAGE):
+        pool = next(self._find_candidates(snapshot, tier, ANY_LANGUAGE), None)
+        if pool is not None:
             return ForbiddenRequest(
                 "model_not_allowed", f"The policy does not allow the model{_show_name(pool.model)}."
             )

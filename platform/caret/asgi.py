@@ -77,7 +77,7 @@ def _ping_databases() -> bool:
     return True
 
 
-django.setup(set_prefix=False)
+django.setup(set_prefix=False)  # the handler sets the URL prefix for each request
 
 
 def _make_handler() -> Application:

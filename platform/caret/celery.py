@@ -76,7 +76,8 @@ app.conf.task_routes = {
 }
 app.conf.task_create_missing_queues = False
 # The schedule is kept in memory, because two beats could conflict over a file. A restart of beat
-# restarts all intervals.
+# restarts all intervals. So no interval is longer than a few hours: a task with an interval of a
+# day would never run if beat were restarted every day.
 app.conf.beat_scheduler = "caret.foundation.celery_scheduler:ClockJumpSafeScheduler"
 app.conf.beat_schedule = {
     # All times are seconds. A task expires if no worker starts it in time. Then beat sends the next
@@ -135,8 +136,8 @@ app.conf.beat_schedule = {
     },
     "delete-expired-sessions": {
         "task": "tenants.identity.tasks.delete_expired_sessions",
-        "schedule": 24 * 3600.0,
-        "options": {"expires": 24 * 3600.0},
+        "schedule": 3600.0,
+        "options": {"expires": 3600.0},
     },
     # Retention is counted in days, so an interval of hours is short enough.
     "purge-due": {

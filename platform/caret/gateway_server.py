@@ -1,4 +1,4 @@
-"""The gateway process: the data plane in uvicorn, without the settings and databases of Django."""
+"""The gateway process: the data plane in uvicorn, without the console's settings and database."""
 
 from typing import Final
 
@@ -8,7 +8,6 @@ from caret.composition.config import read_data_plane_config
 from caret.foundation.environment import env_int, env_text
 from caret.foundation.log_config import configure_logging
 from caret.foundation.web.server import run_server
-from inference.consumers.http.completions import MAX_BODY_BYTES
 from inference.gateway.protocol.frames import MAX_FRAME_CHARS
 
 _CLOSING_S: Final = 1  # for closing connections, after the drain timeout
@@ -33,7 +32,7 @@ def main(application: str = "caret.composition.gateway_app:build_gateway_applica
         port=port,
         # Frames above the protocol's limit are still read, so that the client gets an error frame
         # instead of a lost connection. A character has at most four bytes.
-        ws_max_size=max(4 * MAX_FRAME_CHARS, MAX_BODY_BYTES),
+        ws_max_size=4 * MAX_FRAME_CHARS,
         lifespan="on",
         # WebSockets are closed by then (inference/consumers/websocket.py). Only HTTP responses that
         # take longer are cut off.

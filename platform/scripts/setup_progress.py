@@ -78,7 +78,7 @@ def explain_failure(title: str, status: int, output: str, *, log: Path) -> Refus
     reasons = re.findall(r"^error: (.*)$", output, re.MULTILINE | re.IGNORECASE)
     reason = f" Reason: {reasons[0]}." if reasons else ""
     # uv runs the steps whose titles contain "by uv".
-    hint = " To use a folder with its wheel, set PIP_FIND_LINKS=FOLDER." if "by uv" in title else ""
+    hint = " To use wheels from a folder, set PIP_FIND_LINKS=FOLDER." if "by uv" in title else ""
     return Refusal(
         f"The installation failed at {title} (exit status {status}).{reason}{hint}"
         f" Run it again to continue. Log: {log}",

@@ -59,9 +59,11 @@ class VersionConflict(Conflict):
 
     def __init__(self, *, current_version: int, expected_version: int | None) -> None:
         super().__init__(
-            gettext_noop("The current version is {held}, not {replaced}. Reload and try again."),
-            held=current_version,
-            replaced=expected_version,
+            gettext_noop(
+                "The current version is {version}, not {expected_version}. Reload and try again."
+            ),
+            version=current_version,
+            expected_version=expected_version,
         )
         self.current_version = current_version
         self.expected_version = expected_version

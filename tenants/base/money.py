@@ -28,11 +28,6 @@ def to_cents(micros: int) -> int:
     return divide_half_up(micros, MICROS_PER_CENT)
 
 
-def whole_cents(micros: int) -> int:
-    """Round micros to whole cents, and return the amount in micros."""
-    return to_cents(micros) * MICROS_PER_CENT
-
-
 def format_amount(micros: int) -> str:
     """Format an amount with two decimals, rounded to cents: -1,234.50."""
     cents = to_cents(micros)

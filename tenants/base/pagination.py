@@ -104,7 +104,7 @@ def slice_page(rows: Sequence[_Row], *, limit: int, cursor: str | None) -> Page[
     try:
         start = int(cursor or "0")
     except ValueError:
-        start = -1
+        start = -1  # invalid, so that the check below fails
     if not 0 <= start <= len(rows):
         raise InvalidValue("cursor", "The cursor is invalid. Use a cursor from a previous page.")
     end = start + limit

@@ -8,7 +8,8 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 # For each Redis command. Users wait for some of them, for example until a changed snapshot is
-# published. If Redis does not answer in time, the task republish_snapshots publishes it later.
+# published. If Redis does not answer in time, the task republish_snapshots publishes the snapshot
+# later.
 _TIMEOUT_S = 1.0
 
 

@@ -19,8 +19,8 @@ import structlog
 
 HOLD_S: Final = 120.0
 _RENEWALS_PER_LIFETIME: Final = 5  # the lock survives three failed renewals in a row
-# The lock is a Redis key whose value is the holder's token. Redis has no command that changes a key
-# only if it has a certain value.
+# The lock is a Redis key whose value is the holder's token. The scripts compare the token first: a
+# process whose lock has expired must not change the lock of the next holder.
 _IF_OURS: Final = "if redis.call('get', KEYS[1]) == ARGV[1] then "
 _RENEW: Final = _IF_OURS + "redis.call('pexpire', KEYS[1], ARGV[2]) end"
 _RELEASE: Final = _IF_OURS + "redis.call('del', KEYS[1]) end"

@@ -21,7 +21,9 @@ from tenants.base.errors import InvalidValue
 from tenants.base.pagination import MAX_PAGE, Page
 from tenants.base.validation.text import is_storable
 
-MAX_CURSOR_CHARS: Final = 2_000  # a longer cursor is invalid
+# A longer cursor is invalid. A name of 120 characters outside of Unicode's basic plane gives 1,980:
+# JSON escapes each of them in 12 characters, and Base64 adds a third.
+MAX_CURSOR_CHARS: Final = 2_000
 _Row = TypeVar("_Row", bound=Model)
 
 

@@ -21,7 +21,7 @@ from django.db import transaction
 
 from caret.foundation.ids import TenantId
 
-STORAGE: Final = "destroyed_keys"  # its name in Django's STORAGES
+STORAGE: Final = "destroyed_keys"  # the store's name in Django's STORAGES
 # The hourly task checks the erasures of this period. A longer outage of the store is noticed in
 # time, because each run of the task fails meanwhile.
 LOOKBACK: Final = timedelta(days=14)

@@ -71,7 +71,7 @@ def get_unit_price(kind: PricedTokenKind, prices: TierPrices) -> int:
 
 
 def price_tokens(num_tokens: int, price: int) -> int:
-    """Return the price in micros. `price` is the price of a million tokens in micros."""
+    """Return the price of `num_tokens` in micros. `price` is for a million tokens, in micros."""
     return divide_half_up(num_tokens * price, PRICED_TOKENS)
 
 

@@ -86,7 +86,7 @@ def list_alerts(*, actor: Actor, now: datetime) -> list[Alert]:
 
 
 def _read_facts(actor: Actor, now: datetime) -> dict[str, Any]:
-    """Return the number and the earliest time for each kind of alert, by column name."""
+    """Return the columns of the tenant, and the numbers and times from which alerts are made."""
     sinks = AuditSink.objects.filter(tenant_id=OuterRef("id"), failed_since__isnull=False)
     keys = ApiKey.objects.filter(tenant_id=OuterRef("id"))
     leaked = keys.filter(leaked_at__gt=now - LEAKED_WITHIN)
@@ -140,7 +140,7 @@ def _filter_exceeded_budgets(now: datetime) -> QuerySet[BudgetAlert]:
 def _filter_unknown_certificates(now: datetime) -> QuerySet[AuditEntry]:
     """Return recent sign-ins that were refused because the provider's certificate is unknown.
 
-    Those before the last setup of the identity provider are left out.
+    Sign-ins before the current identity provider was set up are left out.
     """
     provider = IdentityProvider.objects.filter(
         tenant_id=OuterRef("tenant_id"), created_at__lt=OuterRef("at")

@@ -40,7 +40,7 @@ def pseudonymize_late_records() -> None:
 @shared_task  # type: ignore[untyped-decorator]  # celery has no types
 def write_missing_tombstones() -> None:
     tombstones.initialize_store()
-    destroyed_keys.record_missing_destroyed_keys(now=timezone.now())
+    destroyed_keys.write_missing_key_tombstones(now=timezone.now())
     erasure_tombstones.write_missing_erasure_tombstones(now=timezone.now())
 
 

@@ -40,8 +40,8 @@ logger = structlog.get_logger(__name__)
 MAX_GRACE_DAYS: Final = 365
 _BEGINNING: Final = datetime(2020, 1, 1, tzinfo=UTC)  # older than every installation
 _REASON: Final = "The grace period of closing the tenant ended."
-# A tenant is closed automatically only if its final export has one of these states. Otherwise an
-# operator must decide.
+# A tenant is closed automatically only if its final export has one of these states. While the
+# export is queued or running, the tenant waits. If the export has failed, an operator must decide.
 _EXPORT_DONE_STATES: Final = frozenset({JobState.FINISHED, JobState.CANCELLED, JobState.EXPIRED})
 _DELAY_KEPT_S: Final = 3_600  # more than the time between two runs of the worker
 

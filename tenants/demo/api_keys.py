@@ -35,17 +35,17 @@ _ROLES_WITHOUT_KEYS: Final = (Role.BILLING, Role.AUDITOR)
 
 
 @dataclass(slots=True)
-class DemoKeys:
+class ActiveDevelopers:
     """The users and the service that send requests at the current time of the timeline."""
 
     company: DemoCompany
     # By user ID; None: the service.
-    developers: dict[UserId | None, DemoDeveloper] = field(default_factory=dict)
+    by_user_id: dict[UserId | None, DemoDeveloper] = field(default_factory=dict)
 
     def make_developer(self, key_id: UUID, person: DemoUser | None) -> DemoDeveloper:
         """Return the habits of a user, or of the service if `person` is None."""
-        random = self.company.timeline.make_random(f"coder {person and person.character.email}")
-        team = person.character.team if person else "Platform"
+        random = self.company.timeline.make_random(f"coder {person and person.persona.email}")
+        team = person.persona.team if person else "Platform"
         return DemoDeveloper(
             tenant_id=self.company.timeline.tenant_id,
             user_id=UUID(person.user_id) if person else None,
@@ -61,59 +61,65 @@ class DemoKeys:
         return _FAST_PACE_FACTOR if person in (None, self.company.spender) else usual_factor
 
 
-def plan_keys(demo_keys: DemoKeys) -> list[TimelineEvent]:
+def plan_keys(active_developers: ActiveDevelopers) -> list[TimelineEvent]:
     """Return the events of members' keys, service keys, and keys in other states."""
-    company = demo_keys.company
-    administrator = company.member_with_role(Role.ADMINISTRATOR)
+    company = active_developers.company
+    administrator = company.find_actor(Role.ADMINISTRATOR)
     key_owners = [
-        person for person in company.people if person.character.role not in _ROLES_WITHOUT_KEYS
+        person for person in company.people if person.persona.role not in _ROLES_WITHOUT_KEYS
     ]
     return [
         *(
-            TimelineEvent(_find_arrival(company, person), _make_key_creation(demo_keys, person))
+            TimelineEvent(
+                _find_arrival(company, person), _make_key_creation(active_developers, person)
+            )
             for person in key_owners
         ),
-        *_plan_service_keys(demo_keys, administrator),
+        *_plan_service_keys(active_developers, administrator),
         *_plan_keys_of_other_states(company, administrator),
         TimelineEvent(
-            company.leaves_at, lambda _: demo_keys.developers.pop(company.leaver.user_id)
+            company.leaves_at, lambda _: active_developers.by_user_id.pop(company.leaver.user_id)
         ),
         # The user who is erased today sends no requests in the last 30 hours.
         TimelineEvent(
             company.timeline.now - timedelta(hours=30),
-            lambda _: demo_keys.developers.pop(company.erased.user_id, None),
+            lambda _: active_developers.by_user_id.pop(company.erased.user_id, None),
         ),
     ]
 
 
 def _find_arrival(company: DemoCompany, person: DemoUser) -> datetime:
-    return company.timeline.moment_at(person.character.arrival_share) + _AFTER_ARRIVAL
+    return company.timeline.moment_at(person.persona.arrival_share) + _AFTER_ARRIVAL
 
 
-def _make_key_creation(demo_keys: DemoKeys, person: DemoUser) -> Callable[[datetime], None]:
-    company = demo_keys.company
+def _make_key_creation(
+    active_developers: ActiveDevelopers, person: DemoUser
+) -> Callable[[datetime], None]:
+    company = active_developers.company
     # About one key in four is a test key. The length of the e-mail address decides, so that each
     # run makes the same choice.
-    is_test_key = len(person.character.email) % 4 == 0
+    is_test_key = len(person.persona.email) % 4 == 0
     kind = KeyKind.TEST if is_test_key else KeyKind.DEVELOPER
 
     def create(now: datetime) -> None:
         new = KeyRequest(
             kind=kind,
             owner_id=person.user_id,
-            name=f"{person.character.name.split()[0]}'s laptop",
+            name=f"{person.persona.name.split()[0]}'s laptop",
             expires_at=now + _LIFETIME,
         )
-        actor = company.member_with_role(Role.ADMINISTRATOR)
+        actor = company.find_actor(Role.ADMINISTRATOR)
         key = create_key(actor=actor, new=new, now=now).key
         key_id = _find_key_id(actor, key.lookup_id)
-        demo_keys.developers[person.user_id] = demo_keys.make_developer(key_id, person)
+        active_developers.by_user_id[person.user_id] = active_developers.make_developer(
+            key_id, person
+        )
 
     return create
 
 
-def _plan_service_keys(demo_keys: DemoKeys, actor: Actor) -> list[TimelineEvent]:
-    timeline = demo_keys.company.timeline
+def _plan_service_keys(active_developers: ActiveDevelopers, actor: Actor) -> list[TimelineEvent]:
+    timeline = active_developers.company.timeline
     service_keys = (
         ("Review bot", frozenset({KeyScope.INFERENCE}), ("198.51.100.0/24",)),
         ("Usage dashboard", frozenset({KeyScope.USAGE_READ, KeyScope.QUALITY_READ}), ()),
@@ -135,7 +141,7 @@ def _plan_service_keys(demo_keys: DemoKeys, actor: Actor) -> list[TimelineEvent]
         def create(now: datetime) -> None:
             key = create_key(actor=actor, new=new, now=now).key
             if KeyScope.INFERENCE in scopes:
-                demo_keys.developers[None] = demo_keys.make_developer(
+                active_developers.by_user_id[None] = active_developers.make_developer(
                     _find_key_id(actor, key.lookup_id), None
                 )
 

@@ -96,8 +96,8 @@ def _subscribe_tenant(timeline: DemoTimeline, now: datetime) -> None:
 
 def _plan_budgets(company: DemoCompany) -> list[TimelineEvent]:
     timeline, spender = company.timeline, company.spender
-    actor, num_people = company.member_with_role(Role.BILLING), len(company.people)
-    team = company.teams[spender.character.team]
+    actor, num_people = company.find_actor(Role.BILLING), len(company.people)
+    team = company.teams[spender.persona.team]
 
     def plan_budget(
         scope: BudgetScope, holder: UUID, developer_months: str, *, is_hard: bool
@@ -134,7 +134,7 @@ def _make_budget_cut(company: DemoCompany, limit_micros: int) -> Callable[[datet
     """Return a function that lowers the limit of the tenant's budget, for an event."""
 
     def lower_limit(now: datetime) -> None:
-        actor = company.member_with_role(Role.BILLING)
+        actor = company.find_actor(Role.BILLING)
         budgets = read_page_of_budgets(actor=actor, limit=100, cursor=None, now=now).rows
         for budget in budgets:
             if budget.scope is BudgetScope.TENANT:

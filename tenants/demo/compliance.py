@@ -37,7 +37,7 @@ def erase_one_user(company: DemoCompany, at: datetime) -> None:
         company.erased.user_id, "Requested by letter from a former employee."
     )
     erasure_id = request_user_erasure(
-        actor=company.member_with_role(Role.OWNER), erasure_request=erasure_request, now=at
+        actor=company.find_actor(Role.OWNER), erasure_request=erasure_request, now=at
     )
     run_erasure(tenant_id=tenant_id, erasure_id=erasure_id, now=at + timedelta(minutes=10))
 
@@ -58,7 +58,7 @@ def build_exports(company: DemoCompany, at: datetime) -> None:
 
 def _create_all_exports(company: DemoCompany, at: datetime) -> None:
     auditor, owner, payer = (
-        company.member_with_role(role) for role in (Role.AUDITOR, Role.OWNER, Role.BILLING)
+        company.find_actor(role) for role in (Role.AUDITOR, Role.OWNER, Role.BILLING)
     )
     period = Period(at - _EXPORTED_TIME, at)
     _fail_export(company, auditor, ExportRequest("usage_days", "xlsx", period), at)

@@ -13,7 +13,7 @@ from caret.foundation.ids import RequestId, UserId, new_request_id
 from tenants.demo.members import DemoCompany, DemoUser
 from tenants.demo.traffic.timeline import TimelineEvent
 from tenants.privacy.consent.consent import UserConsent
-from tenants.privacy.consent.consent_texts import USER_CONSENT_TEXTS
+from tenants.privacy.consent.consent_texts import USER_CONSENT_VERSIONS
 from tenants.privacy.consent_lifecycle import ConsentChoice, set_consent, withdraw_consent
 from tenants.privacy.content_capture.erasure import erase_requested_content
 from tenants.privacy.content_capture.operations import store_content
@@ -88,13 +88,13 @@ def _choose_consenting_users(company: DemoCompany) -> list[DemoUser]:
 
 def _make_consent(company: DemoCompany, person: DemoUser) -> Callable[[datetime], None]:
     # The parity of the name's length serves as a repeatable choice.
-    allows_training = len(person.character.name) % 2 == 0
+    allows_training = len(person.persona.name) % 2 == 0
     consent = UserConsent(content_capture=True, training=allows_training)
 
     def agree(now: datetime) -> None:
         set_consent(
             actor=person.as_actor(company.timeline.tenant_id),
-            choice=ConsentChoice(consent, frozenset(USER_CONSENT_TEXTS.values())),
+            choice=ConsentChoice(consent, frozenset(USER_CONSENT_VERSIONS.values())),
             now=now,
         )
 

@@ -25,9 +25,9 @@ _REASON: Final = (
 
 
 def require_demonstration(slug: str) -> TenantId:
-    """Return the tenant's ID.
+    """Check that the tenant may be seeded, and return its ID.
 
-    Raises NotFound, and Conflict if the tenant is not a demonstration tenant or if a member may
+    Raises NotFound. Raises Conflict if the tenant is not a demonstration tenant, or if a member may
     have a real e-mail address.
     """
     tenant_id = find_tenant(slug=slug)

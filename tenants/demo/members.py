@@ -32,14 +32,14 @@ class DemoUser:
     """A user with an account, who is or becomes a member."""
 
     user_id: UserId
-    character: Persona
+    persona: Persona
     address: str  # IP address of the user's requests
 
     def as_actor(self, tenant_id: TenantId) -> Actor:
         return Actor(
             tenant_id=tenant_id,
             user_id=self.user_id,
-            role=self.character.role,
+            role=self.persona.role,
             address=self.address,
             request_id="",
         )
@@ -51,9 +51,12 @@ class DemoCompany:
     people: list[DemoUser]  # an owner first
     teams: dict[str, UUID]  # IDs by name
 
-    def member_with_role(self, role: Role) -> Actor:
-        """Return the first member with the role. This member joins before the period begins."""
-        person = next(person for person in self.people if person.character.role is role)
+    def find_actor(self, role: Role) -> Actor:
+        """Return the first member with the role, as an actor.
+
+        This member joins before the period begins.
+        """
+        person = next(person for person in self.people if person.persona.role is role)
         return person.as_actor(self.timeline.tenant_id)
 
     @property
@@ -78,21 +81,21 @@ class DemoCompany:
 
     @property
     def developers(self) -> list[DemoUser]:
-        return [person for person in self.people if person.character.role is Role.DEVELOPER]
+        return [person for person in self.people if person.persona.role is Role.DEVELOPER]
 
 
-def create_company(timeline: DemoTimeline, characters: list[Persona]) -> DemoCompany:
+def create_company(timeline: DemoTimeline, personas: list[Persona]) -> DemoCompany:
     """Create accounts, an owner, members and teams, in the week before the period.
 
     The owner invites the members. Users who arrive during the period only get an account.
     """
     people = [
         DemoUser(
-            _create_account(character, timeline.moment_before(days=5)),
-            character,
+            _create_account(persona, timeline.moment_before(days=5)),
+            persona,
             _IP_ADDRESS.format(10 + number),
         )
-        for number, character in enumerate(characters)
+        for number, persona in enumerate(personas)
     ]
     owner, *colleagues = people
     add_member(
@@ -105,7 +108,7 @@ def create_company(timeline: DemoTimeline, characters: list[Persona]) -> DemoCom
     company = DemoCompany(timeline, people, teams)
     _put_into_team(company, owner, timeline.moment_before(days=4, hour=10))
     for number, person in enumerate(colleagues):
-        if not person.character.arrival_share:
+        if not person.persona.arrival_share:
             invited_at = timeline.moment_before(days=3) + number * 7 * _MINUTE
             _add_company_member(company, person, invited_at)
     return company
@@ -113,13 +116,13 @@ def create_company(timeline: DemoTimeline, characters: list[Persona]) -> DemoCom
 
 def plan_membership_changes(company: DemoCompany) -> list[TimelineEvent]:
     """Return the events of members who join, change role or leave, and of unused invitations."""
-    timeline, owner = company.timeline, company.member_with_role(Role.OWNER)
+    timeline, owner = company.timeline, company.find_actor(Role.OWNER)
     joining = [
         TimelineEvent(
-            timeline.moment_at(person.character.arrival_share), _make_join_action(company, person)
+            timeline.moment_at(person.persona.arrival_share), _make_join_action(company, person)
         )
         for person in company.people
-        if person.character.arrival_share
+        if person.persona.arrival_share
     ]
     promoted_user, leaver = company.developers[0], company.leaver
     return [
@@ -144,11 +147,11 @@ def plan_membership_changes(company: DemoCompany) -> list[TimelineEvent]:
     ]
 
 
-def _create_account(character: Persona, now: datetime) -> UserId:
+def _create_account(persona: Persona, now: datetime) -> UserId:
     """Create an account without a usable password, or reuse that of an earlier attempt."""
     user, _ = User.objects.get_or_create(
-        email=character.email,
-        defaults={"name": character.name, "created_at": now, "password": "!"},
+        email=persona.email,
+        defaults={"name": persona.name, "created_at": now, "password": "!"},
     )
     return UserId(str(user.id))
 
@@ -165,16 +168,16 @@ def _add_company_member(company: DemoCompany, person: DemoUser, now: datetime) -
         tokens.append(token)
         return True
 
-    character = person.character
+    persona = person.persona
     create_invitation(
-        actor=company.member_with_role(Role.OWNER),
-        email=character.email,
-        role=character.role,
+        actor=company.find_actor(Role.OWNER),
+        email=persona.email,
+        role=persona.role,
         mailer=deliver,
         now=now,
     )
-    guest = InvitationBearer(person.user_id, person.address, "")
-    accept_invitation(guest=guest, text=tokens[0].text, now=now + 4 * _MINUTE)
+    bearer = InvitationBearer(person.user_id, person.address, "")
+    accept_invitation(bearer=bearer, text=tokens[0].text, now=now + 4 * _MINUTE)
     _put_into_team(company, person, now + 5 * _MINUTE)
     assert timeline.tenant_id == tokens[0].tenant_id
 
@@ -182,9 +185,9 @@ def _add_company_member(company: DemoCompany, person: DemoUser, now: datetime) -
 def _make_join_action(company: DemoCompany, person: DemoUser) -> Callable[[datetime], None]:
     def join(now: datetime) -> None:
         add_member(
-            actor=company.member_with_role(Role.OWNER),
+            actor=company.find_actor(Role.OWNER),
             user_id=person.user_id,
-            role=person.character.role,
+            role=person.persona.role,
             now=now,
         )
         _put_into_team(company, person, now + 2 * _MINUTE)
@@ -194,8 +197,8 @@ def _make_join_action(company: DemoCompany, person: DemoUser) -> Callable[[datet
 
 def _put_into_team(company: DemoCompany, person: DemoUser, now: datetime) -> None:
     add_team_member(
-        actor=company.member_with_role(Role.OWNER),
-        team_id=company.teams[person.character.team],
+        actor=company.find_actor(Role.OWNER),
+        team_id=company.teams[person.persona.team],
         user_id=person.user_id,
         now=now,
     )
@@ -207,7 +210,7 @@ def _plan_invitations(company: DemoCompany) -> list[TimelineEvent]:
     At the end of the period, one has expired, one is revoked, and two are open.
     """
     timeline, slug = company.timeline, company.timeline.slug
-    owner = company.member_with_role(Role.OWNER)
+    owner = company.find_actor(Role.OWNER)
 
     def make_invitation(
         name: str, role: Role = Role.DEVELOPER

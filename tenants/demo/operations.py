@@ -18,7 +18,7 @@ from typing import Final
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Conflict, InvalidValue
 from tenants.base.signatures.signing_keys import load_signing_keys
-from tenants.demo.api_keys import DemoKeys, plan_keys
+from tenants.demo.api_keys import ActiveDevelopers, plan_keys
 from tenants.demo.billing import add_price_of_first_day, plan_billing
 from tenants.demo.compliance import build_exports, erase_one_user, purge_expired_data
 from tenants.demo.consent import plan_consents, store_example_content
@@ -100,12 +100,12 @@ def seed_tenant(
 
 
 def _plan_period(company: DemoCompany) -> list[TimelineEvent]:
-    demo_keys = DemoKeys(company)
+    active_developers = ActiveDevelopers(company)
     # Usage comes first among events of the same time, because billing depends on it.
     return [
-        *plan_usage(demo_keys, spender_id=company.spender.user_id),
+        *plan_usage(active_developers, spender_id=company.spender.user_id),
         *plan_membership_changes(company),
-        *plan_keys(demo_keys),
+        *plan_keys(active_developers),
         *plan_policies(company),
         *plan_consents(company),
         *plan_sign_in_settings(company),

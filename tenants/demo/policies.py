@@ -21,7 +21,7 @@ from tenants.policy.operations import set_policy
 from tenants.policy.overrides.operations import set_override
 from tenants.policy.overrides.queries import OverrideSubject, SubjectKind
 from tenants.policy.queries import load_active_policy
-from tenants.privacy.consent.consent_texts import TENANT_CONSENT_TEXT
+from tenants.privacy.consent.consent_texts import TENANT_CONSENT_VERSION
 from tenants.privacy.retention.operations import NewHold, place_hold, release_hold, set_rule
 from tenants.usage.reports.operations import set_min_group_users
 
@@ -39,7 +39,7 @@ _CHANGES: Final[tuple[tuple[float, dict[str, Any], str], ...]] = (
         0.18,
         {
             "content_capture": ContentCapturePolicy(
-                consent_text=TENANT_CONSENT_TEXT, retention_days=30, training=True
+                consent_text=TENANT_CONSENT_VERSION, retention_days=30, training=True
             )
         },
         "The works council agreed to opt-in content capture.",
@@ -77,7 +77,7 @@ def _plan_change(
     def change(now: datetime) -> None:
         policy = load_active_policy(tenant_id=company.timeline.tenant_id)
         document = serialize_policy(msgspec.structs.replace(policy, **changed_fields))
-        actor = company.member_with_role(Role.ADMINISTRATOR)
+        actor = company.find_actor(Role.ADMINISTRATOR)
         set_policy(actor=actor, document=document, reason=reason, now=now)
 
     return TimelineEvent(company.timeline.moment_at(share, hour=11), change)
@@ -110,7 +110,7 @@ def _plan_override(
 ) -> TimelineEvent:
     def change(now: datetime) -> None:
         set_override(
-            actor=company.member_with_role(Role.ADMINISTRATOR),
+            actor=company.find_actor(Role.ADMINISTRATOR),
             subject=OverrideSubject(*subject_kind_and_id),
             document=document,
             reason="Agreed with the team.",
@@ -125,7 +125,7 @@ def _plan_retention(company: DemoCompany) -> list[TimelineEvent]:
         data_class: DataClass, days: int, reason: str
     ) -> Callable[[datetime], object]:
         return lambda now: set_rule(
-            actor=company.member_with_role(Role.ADMINISTRATOR),
+            actor=company.find_actor(Role.ADMINISTRATOR),
             data_class=data_class,
             days=days,
             reason=reason,
@@ -161,14 +161,14 @@ def _plan_holds(company: DemoCompany) -> list[TimelineEvent]:
             since=timeline.moment_at(0.1),
             until=timeline.moment_at(0.9),
         )
-        return lambda now: place_hold(actor=company.member_with_role(Role.OWNER), new=hold, now=now)
+        return lambda now: place_hold(actor=company.find_actor(Role.OWNER), new=hold, now=now)
 
     def place_and_release(now: datetime) -> None:
         hold_id = make_placement("Export review", "Requested by customs.", company.leaver.user_id)(
             now
         )
         release_hold(
-            actor=company.member_with_role(Role.OWNER),
+            actor=company.find_actor(Role.OWNER),
             hold_id=hold_id,
             reason="Customs closed the case.",
             now=now.replace(hour=17),
@@ -185,7 +185,7 @@ def _plan_holds(company: DemoCompany) -> list[TimelineEvent]:
 
 def _set_min_group_size(company: DemoCompany, now: datetime) -> None:
     set_min_group_users(
-        actor=company.member_with_role(Role.ADMINISTRATOR),
+        actor=company.find_actor(Role.ADMINISTRATOR),
         min_users=3,
         reason="Our smallest team has three people.",
         now=now,

@@ -17,7 +17,7 @@ from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import NotFound
 from tenants.base.permissions import Role
 from tenants.compliance.audit_sinks.backoff import MAX_WAIT
-from tenants.compliance.audit_sinks.delivery import UNKNOWN
+from tenants.compliance.audit_sinks.delivery import UNKNOWN_HOST
 from tenants.compliance.audit_sinks.operations import NewSink, create_sink
 from tenants.demo.members import DemoCompany
 from tenants.demo.traffic.timeline import DemoTimeline, TimelineEvent
@@ -73,7 +73,7 @@ def set_sink_states(timeline: DemoTimeline) -> None:
             delivered_sequence=last_sequence // 2,
             delivered_at=timeline.now - timedelta(days=2),
             failed_since=timeline.now - timedelta(days=2) + timedelta(minutes=1),
-            last_error=UNKNOWN,
+            last_error=UNKNOWN_HOST,
             num_failures=_NUM_FAILURES,
             next_attempt_at=timeline.now + MAX_WAIT,
         )
@@ -81,7 +81,7 @@ def set_sink_states(timeline: DemoTimeline) -> None:
 
 def _claim_domains(company: DemoCompany, now: datetime) -> None:
     """Claim two domains: one that is verified, and one that stays unverified."""
-    owner, slug = company.member_with_role(Role.OWNER), company.timeline.slug
+    owner, slug = company.find_actor(Role.OWNER), company.timeline.slug
     verified = claim_domain(actor=owner, name=f"people.{slug}.example", now=now)
     verify_domain(
         actor=owner,
@@ -93,7 +93,7 @@ def _claim_domains(company: DemoCompany, now: datetime) -> None:
 
 
 def _set_provider(company: DemoCompany, now: datetime) -> None:
-    owner, host = company.member_with_role(Role.OWNER), f"login.{company.timeline.slug}.example"
+    owner, host = company.find_actor(Role.OWNER), f"login.{company.timeline.slug}.example"
     if company.timeline.slug in _SAML_SLUGS:
         metadata = _SAML_METADATA.format(host=host, certificate=_make_certificate(host, now))
         set_saml_provider(
@@ -123,7 +123,7 @@ def _make_certificate(host: str, now: datetime) -> str:
 
 def _create_scim_tokens(company: DemoCompany, now: datetime) -> None:
     """Create a SCIM token that is revoked two hours later, and one that stays valid."""
-    owner = company.member_with_role(Role.OWNER)
+    owner = company.find_actor(Role.OWNER)
     first_token = create_scim_token(actor=owner, name="A first try", now=now)
     two_hours_later = now + timedelta(hours=2)
     revoke_scim_token(actor=owner, token_id=first_token.token.id, now=two_hours_later)
@@ -132,7 +132,7 @@ def _create_scim_tokens(company: DemoCompany, now: datetime) -> None:
 
 def _create_sinks(company: DemoCompany, now: datetime) -> None:
     """Create two sinks. Nothing is delivered to them until an hour after the seeding began."""
-    administrator, slug = company.member_with_role(Role.ADMINISTRATOR), company.timeline.slug
+    administrator, slug = company.find_actor(Role.ADMINISTRATOR), company.timeline.slug
     for name, address in (
         (_HEALTHY, f"syslog+tls://siem.{slug}.example:6514"),
         (_FAILING, f"https://changes.{slug}.example/caret"),

@@ -180,11 +180,12 @@ def _create_demo_tenant(slug: str, name: str, owner_email: str, now: datetime) -
     """Create the tenant as an operator does, and let its owner accept the invitation."""
     new = NewTenant(slug=slug, name=name, owner_email=owner_email, plan=PLAN)
     tenant = onboard_tenant(new=new, actor_for=build_system_actor, now=now)
+    # _ensure_member replaces this password, which nobody knows.
     owner_id = find_user(email=owner_email) or _create_user(
         owner_email, Role.OWNER, secrets.token_urlsafe(_PASSWORD_BYTES), now
     )
     accept_invitation(
-        guest=InvitationBearer(owner_id, address=None, request_id=""),
+        bearer=InvitationBearer(owner_id, address=None, request_id=""),
         text=tenant.owner_invitation.url.rpartition("/")[2],
         now=now,
     )

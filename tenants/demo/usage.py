@@ -10,7 +10,7 @@ from django.db.models import Model
 from caret.contracts.policy import Mode
 from caret.foundation.ids import UserId
 from caret.foundation.postgres.tenant_scope import tenant_scope
-from tenants.demo.api_keys import DemoKeys
+from tenants.demo.api_keys import ActiveDevelopers
 from tenants.demo.traffic.outcome_generator import generate_outcomes, generate_typing_reports
 from tenants.demo.traffic.request_generator import DemoDeveloper, generate_request
 from tenants.demo.traffic.timeline import DemoTimeline, TimelineEvent
@@ -29,9 +29,9 @@ _DEFAULT_OPENING_HOUR: Final = 7
 _FIRST_CUT_OFF_DAY: Final = 20  # day of the month from which the hard budget is used up
 
 
-def plan_usage(demo_keys: DemoKeys, *, spender_id: UserId) -> list[TimelineEvent]:
+def plan_usage(active_developers: ActiveDevelopers, *, spender_id: UserId) -> list[TimelineEvent]:
     """Return an event for each day. `spender_id` is the user whose hard budget is used up."""
-    timeline = demo_keys.company.timeline
+    timeline = active_developers.company.timeline
     calendar = make_calendar(timeline)
     # Before the signature of the audit chain at 23:59.
     time_of_day = timedelta(hours=23, minutes=58)
@@ -39,7 +39,7 @@ def plan_usage(demo_keys: DemoKeys, *, spender_id: UserId) -> list[TimelineEvent
     def make_event(day: datetime) -> TimelineEvent:
         at = min(day + time_of_day, timeline.now)
         return TimelineEvent(
-            at, lambda _: _generate_and_store_day(demo_keys, calendar, day, spender_id)
+            at, lambda _: _generate_and_store_day(active_developers, calendar, day, spender_id)
         )
 
     return [make_event(day) for day in calendar.list_days()]
@@ -52,17 +52,20 @@ def make_calendar(timeline: DemoTimeline) -> TrafficCalendar:
 
 
 def _generate_and_store_day(
-    demo_keys: DemoKeys, calendar: TrafficCalendar, day: datetime, spender_id: UserId
+    active_developers: ActiveDevelopers,
+    calendar: TrafficCalendar,
+    day: datetime,
+    spender_id: UserId,
 ) -> None:
     is_budget_used_up = day.day >= _FIRST_CUT_OFF_DAY
     rows: list[Row] = []
-    for user_id, developer in demo_keys.developers.items():
+    for user_id, developer in active_developers.by_user_id.items():
         is_cut_off = is_budget_used_up and user_id == spender_id
         developer_today = replace(developer, is_cut_off=is_cut_off)
-        rows += generate_day(developer_today, day, calendar, demo_keys.company.timeline)
-    _store_rows(
-        demo_keys.company.timeline, [row for row in rows if row.occurred_at <= calendar.now]
-    )
+        rows += generate_day(developer_today, day, calendar, active_developers.company.timeline)
+    # Today's last outcomes may be later than now.
+    past_rows = [row for row in rows if row.occurred_at <= calendar.now]
+    _store_rows(active_developers.company.timeline, past_rows)
 
 
 def generate_day(

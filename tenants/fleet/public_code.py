@@ -5,7 +5,6 @@ started index instead of it.
 """
 
 import json
-import os
 import re
 import subprocess
 import sys
@@ -190,7 +189,7 @@ def build_requested_index(connection: redis.Redis) -> None:
 def _build(index: PublicCodeIndexChange) -> PublicCodeIndexChange:
     """Build the index file in a separate process, and return the index with its new status.
 
-    The last line of a builder's output becomes the error of a failed build.
+    If the build fails, the last line of the builder's error output becomes the index's error.
     """
     file = index_file(settings.PUBLIC_CODE_FOLDER, index.name)
     source = repositories_folder(settings.PUBLIC_CODE_FOLDER) / index.folder
@@ -198,9 +197,9 @@ def _build(index: PublicCodeIndexChange) -> PublicCodeIndexChange:
         file.parent.mkdir(parents=True, exist_ok=True)
         num_files, num_hashes = _run_builder(source, file)
     except (OSError, ValueError, subprocess.SubprocessError) as error:
-        text = str(getattr(error, "stderr", "") or error).strip().splitlines() or ["unknown"]
+        lines = str(getattr(error, "stderr", "") or error).strip().splitlines() or ["unknown"]
         return msgspec.structs.replace(
-            index, status=IndexStatus.FAILED, error=text[-1][:_MAX_ERROR_CHARS]
+            index, status=IndexStatus.FAILED, error=lines[-1][:_MAX_ERROR_CHARS]
         )
     return msgspec.structs.replace(
         index, status=IndexStatus.READY, num_files=num_files, num_hashes=num_hashes
@@ -218,7 +217,6 @@ def _run_builder(source: Path, file: Path) -> tuple[int, int]:
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        env=dict(os.environ),
         timeout=_BUILD_TIMEOUT_S,
         check=True,
     )
@@ -245,9 +243,10 @@ def _require_manager(operator: OperatorView) -> None:
 
 
 def _decode(data: bytes) -> PublicCodeIndexRecord | None:
-    """Decode a change; None: another version has written it."""
+    """Decode a change; None: another version or something else has written it."""
     try:
         change = decode_index_change(data)
-    except msgspec.DecodeError:
+        at = from_unix_ms(change.at_ms)
+    except (msgspec.DecodeError, OverflowError):
         return None
-    return PublicCodeIndexRecord(change, from_unix_ms(change.at_ms))
+    return PublicCodeIndexRecord(change, at)

@@ -61,6 +61,7 @@ def remove_member(*, actor: Actor, user_id: UserId, reason: str, now: datetime) 
 
     Raises Forbidden, InvalidValue, NotFound, and Conflict if the tenant would have no owner.
     """
+    # All roles have READ_TENANT, so that each member may leave, unless the tenant is closing.
     actor.require(Permission.READ_TENANT if user_id == actor.user_id else Permission.WRITE_MEMBERS)
     actor.require_open()
     reason = parse_reason(reason)

@@ -92,6 +92,7 @@ def appoint_owner(*, actor: Actor, email: str, reason: str, now: datetime) -> No
             raise NotFound(_NO_MEMBER, email=email) from error
         if membership.role == Role.OWNER:
             raise Conflict("{email} is already an owner.", email=email)
+        # change_role would require the permission to change owners, which no operator has.
         Membership.objects.filter(tenant_id=actor.tenant_id, user_id=membership.user_id).update(
             role=Role.OWNER
         )

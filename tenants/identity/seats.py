@@ -51,7 +51,8 @@ class Seat:
 class SeatPage:
     page: Page[Seat]
     min_users: int  # smallest group size in the tenant's reports; 1: figures are shown
-    currency: Currency | None  # None: the tenant has no plan, or the actor may not see costs
+    # None: the tenant has no plan, the figures are hidden, or the actor may not see costs.
+    currency: Currency | None
 
 
 def find_seats(

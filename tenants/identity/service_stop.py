@@ -1,6 +1,7 @@
 """Finds out why a tenant gets no completions, or will soon get none.
 
-The tenant is suspended or closing, its trial ends soon or has ended, or its budget is used up.
+Possible reasons: the tenant is suspended or closing, its trial ends soon or has ended, or its
+budget is used up.
 """
 
 from dataclasses import dataclass
@@ -56,6 +57,7 @@ def find_service_stop(*, tenant: MembershipRow, now: datetime) -> ServiceStop | 
         if tenant.status is not TenantStatus.ACTIVE:
             closes_on = None if tenant.closes_at is None else utc_day(tenant.closes_at)
             since = _find_status_change(tenant)
+            # StopReason has no value for closed tenants, because no user can open them.
             return ServiceStop(StopReason(tenant.status), since, closes_on)
         trial = _find_trial_notice(tenant, now)
         if trial is not None and trial.reason is StopReason.TRIAL_ENDED:
@@ -98,7 +100,7 @@ def _find_budget_exhaustion(tenant_id: TenantId, now: datetime) -> datetime | No
     alerted_budgets = hard_budgets.annotate(
         alerted_at=Subquery(alerts.values("created_at"))
     ).exclude(alerted_at=None)
-    budget = alerted_budgets.first()
+    budget = alerted_budgets.first()  # at most one budget has the scope TENANT
     if budget is None:
         return None
     # The limit may have been raised since the alert.

@@ -15,12 +15,12 @@ from tenants.security.authorization.actor import Actor
 class SetupProgress:
     # These three consider only keys that the actor may see, including expired and revoked ones.
     has_key: bool  # apart from playground keys
-    has_played: bool  # a playground was started
-    has_completed: bool  # a key was used, apart from playground keys
+    has_started_playground: bool  # a playground was started
+    has_used_key: bool  # a key was used, apart from playground keys
     # False also if the actor may not see the members.
     has_other_members: bool
     # A retention period was ever set. False also if the actor may not see the periods.
-    has_own_period: bool
+    has_retention_period: bool
 
 
 def read_setup_progress(*, actor: Actor) -> SetupProgress:
@@ -37,10 +37,10 @@ def read_setup_progress(*, actor: Actor) -> SetupProgress:
         rules = rules.none()
     steps: dict[str, QuerySet[ApiKey] | QuerySet[Membership] | QuerySet[RetentionRule]] = {
         "has_key": keys.filter(is_not_playground),
-        "has_played": keys.filter(is_playground=True),
-        "has_completed": keys.filter(is_not_playground, last_used_at__isnull=False),
+        "has_started_playground": keys.filter(is_playground=True),
+        "has_used_key": keys.filter(is_not_playground, last_used_at__isnull=False),
         "has_other_members": members,
-        "has_own_period": rules,
+        "has_retention_period": rules,
     }
     with tenant_scope(actor.tenant_id):
         tenant = Tenant.objects.annotate(**{name: Exists(rows) for name, rows in steps.items()})

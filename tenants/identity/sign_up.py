@@ -19,7 +19,7 @@ import smtplib
 import unicodedata
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Any, Final
 
 import structlog
 from django.conf import settings
@@ -60,7 +60,7 @@ If this was not you, you can ignore this e-mail: nothing is created.
 @dataclass(frozen=True, slots=True)
 class SignUpRequest:
     company: str  # the name of the new tenant
-    slug: str  # in the form, "": propose one
+    slug: str  # of the new tenant; "": request_sign_up proposes one
     email: str
 
 
@@ -128,7 +128,7 @@ def complete_sign_up(*, token: str, slug: str, now: datetime) -> OnboardedTenant
     NotFound, Conflict, redis.RedisError.
     """
     redis, key = connect_to_redis(), _build_redis_key(token)
-    ttl_s = redis.ttl(key)
+    ttl_s: Any = redis.ttl(key)
     # The second of two concurrent uses finds nothing.
     sign_up_request = _unseal(token, redis.getdel(key))
     try:
@@ -145,7 +145,8 @@ def complete_sign_up(*, token: str, slug: str, now: datetime) -> OnboardedTenant
             now=now,
         )
     except DomainError:
-        _store(token, sign_up_request, ttl_s=max(1, int(str(ttl_s))))
+        # Redis rounds the last half second to 0, which `set` would reject.
+        _store(token, sign_up_request, ttl_s=max(1, ttl_s))
         raise
 
 

@@ -84,7 +84,7 @@ def onboard_tenant(
         )
         actor = actor_for(tenant_id)
         actor.require_operator()
-        _create_key(tenant_id, now)
+        _create_encryption_key(tenant_id, now)
         if new.plan is not None:
             _subscribe_to_plan(actor, new.plan, now)
         if new.trial_ends_on is not None:
@@ -140,7 +140,7 @@ def change_tenant_columns(
         )
 
 
-def _create_key(tenant_id: TenantId, now: datetime) -> None:
+def _create_encryption_key(tenant_id: TenantId, now: datetime) -> None:
     try:
         with tenant_scope(tenant_id):
             create_tenant_key(tenant_id=tenant_id, root_key=load_root_keys().current, now=now)

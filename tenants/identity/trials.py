@@ -81,7 +81,7 @@ def send_due_reminders(*, now: datetime) -> int:
     today = utc_day(now)
     ending = Tenant.objects.filter(
         status=TenantStatus.ACTIVE, trial_ends_on__lte=today + max(REMINDER_DAYS) * ONE_DAY
-    ).exclude(trial_reminder_days=min(REMINDER_DAYS))
+    ).exclude(trial_reminder_days=min(REMINDER_DAYS))  # the last reminder was sent
     num_sent = 0
     for row in ending.order_by("trial_ends_on", "id"):
         assert row.trial_ends_on is not None, "the query chooses trials"
@@ -96,6 +96,7 @@ def _choose_reminder(days_left: int) -> int:
     """
     if days_left < 0:
         return 0
+    # On the last day, reminder 1 is still due: reminder 0 is sent only after that day.
     return min(days for days in REMINDER_DAYS if days >= max(days_left, 1))
 
 

@@ -75,7 +75,7 @@ def _show_closing(actor: Actor, slug: str, options: dict[str, Any], now: datetim
 def _write_file(path: Path, pieces: Iterable[bytes]) -> None:
     """Write the file under a temporary name, and rename it at the end. Raises CommandError.
 
-    Only the owner of the file can read it.
+    Only the owner of the file can read it. After an error, the temporary file is deleted.
     """
     try:
         with tempfile.NamedTemporaryFile(
@@ -83,10 +83,11 @@ def _write_file(path: Path, pieces: Iterable[bytes]) -> None:
         ) as file:
             try:
                 file.writelines(pieces)
+                file.close()
+                Path(file.name).replace(path)
             except BaseException:
                 Path(file.name).unlink()
                 raise
-        Path(file.name).replace(path)
     except OSError as error:
         raise CommandError(f"Cannot write {path}: {error.strerror}.") from error
 

@@ -25,10 +25,8 @@ def add_pool_parsers(commands: Any) -> None:
     assign.add_argument("--dedicated", action="store_true", help="no other tenant may use it")
     unassign = add_tenant_parser(commands, "unassign-pool", "end the assignment of a pool to it")
     unassign.add_argument("tier", type=Tier, choices=list(Tier))
-    for with_language in (assign, unassign):
-        with_language.add_argument(
-            "--language", default=ANY_LANGUAGE, help="only for this language"
-        )
+    for parser in (assign, unassign):
+        parser.add_argument("--language", default=ANY_LANGUAGE, help="only for this language")
 
 
 def _assign_pool(actor: Actor, _slug: str, options: dict[str, Any], now: datetime) -> str:

@@ -1,9 +1,10 @@
 """All tables. Each module contains tables that belong together.
 
-The primary key of a tenant's table begins with `tenant_id`, and so does each other unique key. A
-key without it would reveal to one tenant that another tenant has a value. Foreign keys between
-tenants' tables contain `tenant_id` for the same reason, because Postgres checks them without row
-security. Django cannot declare such foreign keys, so the migrations create them.
+The primary key of a tenant's table begins with `tenant_id`, and so does each other unique key. With
+a key without it, a conflict would reveal to one tenant that another tenant has the same value.
+Foreign keys between tenants' tables contain `tenant_id` for the same reason, because Postgres
+checks them without row security. Django cannot declare such foreign keys, so the migrations create
+them.
 """
 
 from tenants.models.api_key import ApiKey

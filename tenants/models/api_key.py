@@ -33,8 +33,8 @@ class ApiKey(models.Model):
         User, null=True, on_delete=models.PROTECT, db_index=False, related_name="+"
     )
     # created_by: the user who created the key. issued_by: the user who was shown the current text.
-    # For a request with another key, the issuer of that other key. None: the platform, an operator,
-    # or unknown. The migration adds foreign keys from both to memberships.
+    # For both, if the request used another API key: the user to whom that key was issued. None: the
+    # platform, an operator, or unknown. The migration adds foreign keys from both to memberships.
     created_by = models.ForeignKey(
         User, null=True, on_delete=models.PROTECT, db_index=False, related_name="+"
     )
@@ -60,7 +60,7 @@ class ApiKey(models.Model):
     # Issued to an editor by the device flow (tenants.identity.own_keys.device_requests).
     is_device = models.BooleanField(db_default=False)
     leaked_at = models.DateTimeField(null=True)  # when a leak was reported; None: never
-    leak_notified_at = models.DateTimeField(null=True)  # of the notification about it; None: none
+    leak_notified_at = models.DateTimeField(null=True)  # when the e-mail was sent; None: never
 
     class Meta:
         constraints: ClassVar = [

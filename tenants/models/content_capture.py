@@ -27,7 +27,8 @@ class ContentErasure(models.Model):
     num_items = models.PositiveIntegerField()  # completions and edits
     num_bytes = models.PositiveBigIntegerField()  # size of the encrypted objects
     keys = models.JSONField()  # destroyed encryption keys: [{"id", "fingerprint", "scope"}]
-    requested_at = models.DateTimeField()  # if keys were destroyed, unreadable since then
+    # If keys were destroyed, the content has been unreadable since then.
+    requested_at = models.DateTimeField()
     finished_at = models.DateTimeField(null=True)  # None: objects are still being deleted
 
     class Meta:
@@ -79,7 +80,7 @@ class ContentObject(models.Model):
 class ConsentReceipt(models.Model):
     """A yes or no to content capture or training, of a user or of the tenant.
 
-    The last receipt of each kind is in force.
+    The last receipt of each kind is in force, for each user and for the tenant.
     """
 
     pk = models.CompositePrimaryKey("tenant_id", "id")

@@ -62,7 +62,7 @@ class TenantKey(models.Model):
     class Meta:
         db_table = "keyring_tenant_key"
         constraints: ClassVar = [
-            # Reader: operations, for the key in force.
+            # Readers: key_creation and rotation, which look up the key in force.
             models.UniqueConstraint(
                 fields=["tenant"],
                 condition=models.Q(retired_at=None),
@@ -85,7 +85,7 @@ class TenantKey(models.Model):
 
 
 class DataKey(models.Model):
-    """A key that encrypts the data of one scope, such as `user:<id>`.
+    """A key that encrypts the data of one scope, such as `user:<id>/content`.
 
     After crypto-shredding of a scope, its new data gets a new key.
     """

@@ -21,7 +21,7 @@ class Erasure(models.Model):
     secret = models.BinaryField(null=True)
     keys = models.JSONField()  # destroyed encryption keys: [{"id", "fingerprint", "scope"}]
     counts = models.JSONField()  # erased so far: table name, or "objects" -> number
-    legal_hold_ids = models.JSONField()  # of legal holds because of which rows remained at the end
+    legal_hold_ids = models.JSONField()  # of legal holds that kept rows when the erasure finished
     requested_at = models.DateTimeField()
     finished_at = models.DateTimeField(null=True)  # None: not finished
 

@@ -104,7 +104,7 @@ class CapabilityChange(models.Model):
     """A change of a capability of the gateways. For each capability, the newest one is in force."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
-    # A Capability, or REGION_PREFIX and a region, of tenants.policy.availability.enforcement.
+    # A Capability, or REGION_PREFIX and a region (see tenants.policy.availability.enforcement).
     capability = models.CharField(max_length=64)
     is_available = models.BooleanField()
     since = models.DateTimeField()

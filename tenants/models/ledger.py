@@ -1,7 +1,8 @@
 """The ledger (accounts, transactions, entries), invoices and billing profiles.
 
 All tables except the billing profiles are append-only. The database checks that the entries of each
-transaction balance in each INSERT, and that a transaction has one currency (see the migration).
+transaction have one currency, and that those inserted by the same statement balance (see
+tenants/migrations/0002_keys_triggers_and_grants.py).
 """
 
 from typing import ClassVar

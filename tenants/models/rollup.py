@@ -45,8 +45,8 @@ ROLLUP_COLUMNS: Final = (
     *(name for span_s in SPANS_S for name in (CHECKED_AFTER[span_s], RETAINED_AFTER[span_s])),
     "typed_chars",
 )
-# The user ID in rows about service keys, because a column of a primary key cannot be null.
-SERVICES: Final = uuid.UUID(int=0)
+# The user ID in rows of service keys, which have no user. A column of a primary key cannot be null.
+SERVICE_KEYS_USER_ID: Final = uuid.UUID(int=0)
 
 
 class _RollupRow(models.Model):
@@ -61,7 +61,7 @@ class _RollupRow(models.Model):
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
     # The beginning of the hour or day (UTC). An outcome counts at the time of its completion.
     starts_at = models.DateTimeField()
-    user_id = models.UUIDField()  # SERVICES: service keys
+    user_id = models.UUIDField()  # SERVICE_KEYS_USER_ID: all service keys
     # "": unknown.
     editor = models.TextField()
     language = models.TextField()
@@ -103,8 +103,8 @@ class _LatencyCounts(models.Model):
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
     starts_at = models.DateTimeField()  # the beginning of the hour or day (UTC)
     mode = models.TextField()
-    # The histogram of the times to the first token: the numbers of buckets that are not empty,
-    # ascending, and the number of requests in each of these buckets.
+    # The histogram of the times to the first token. sizes: the bucket numbers of the buckets with
+    # requests, ascending. counts: the number of requests in each of these buckets.
     sizes = ArrayField(models.IntegerField())
     counts = ArrayField(models.BigIntegerField())
     # The same histogram of display latencies, as clients report them. None: the row is older than
@@ -140,8 +140,8 @@ class LatencyDay(_LatencyCounts):
 class DirtyHour(models.Model):
     """A mark that an hour must be counted, for example because it has new records.
 
-    Each batch of records writes marks of its own. A worker that counts the hour deletes only the
-    marks that it has read.
+    Each batch of records writes marks of its own. A worker deletes the marks of an hour before it
+    counts the hour. A mark that is committed later stays, so the hour is counted again.
     """
 
     pk = models.CompositePrimaryKey("tenant_id", "hour", "mark_id")

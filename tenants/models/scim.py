@@ -59,8 +59,9 @@ class ScimUser(models.Model):
             RowSecurity(name="scim_user_tenant"),
         ]
         indexes: ClassVar = [
-            # Readers: the filters that identity providers use first, and verified domains.
+            # Reader: the SCIM filter by externalId.
             models.Index(fields=["tenant", "external_id"], name="scim_user_external"),
+            # Readers: sync_domain_members, and the erasure of a user.
             models.Index(fields=["tenant", "email"], name="scim_user_email"),
         ]
 

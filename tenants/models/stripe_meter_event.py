@@ -30,7 +30,7 @@ class StripeEvent(models.Model):
 
     pk = models.CompositePrimaryKey("tenant_id", "identifier")
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
-    # The ledger transaction, and the line of usage or the position of its entry.
+    # The ID of the ledger transaction, a colon, and the entry's line of usage or position.
     identifier = models.CharField(max_length=100)
     event_name = models.CharField(max_length=100)  # of the meter
     quantity = models.BigIntegerField()  # tokens

@@ -40,7 +40,7 @@ class UsageRecord(models.Model):
     mode = models.TextField()
     language = models.TextField()  # "": unknown
     tier = models.TextField()
-    pool = models.TextField()  # "": not routed
+    pool = models.TextField()  # "": not admitted
     replica = models.TextField()
     finish_reason = models.TextField()
     error_code = models.TextField()  # "" unless finish_reason is error

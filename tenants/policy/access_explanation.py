@@ -52,18 +52,18 @@ def explain_access(
     access_query: AccessQuery,
     version: int | None = None,
 ) -> AccessExplanation:
-    """Explain whether a request is blocked.
+    """Find the rules that block a request.
 
     `overrides` are those that apply to the user. `version` is the version of the policy; None:
     unknown.
     """
-    override_list = list(overrides)
-    effective = apply_overrides(policy, (override.override for override in override_list))
+    named_overrides = list(overrides)
+    effective = apply_overrides(policy, (named.override for named in named_overrides))
     rules = [replace(rule, version=version) for rule in _find_policy_rules(policy, access_query)]
-    for override in override_list:
+    for named_override in named_overrides:
         rules += [
-            replace(rule, version=override.version)
-            for rule in _find_override_rules(override, access_query)
+            replace(rule, version=named_override.version)
+            for rule in _find_override_rules(named_override, access_query)
         ]
     return AccessExplanation(
         rules=rules,

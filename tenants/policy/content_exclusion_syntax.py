@@ -80,6 +80,7 @@ def _parse_line(state: _ParseState, number: int, line: str) -> None:
         glob = match["quoted"] or match["bare"].rstrip()
         state.globs_by_repository[state.repository].append(_unquote_text(number, glob))
         return
+    # As in YAML, the name of a repository is not indented.
     match = None if line[:1].isspace() else _REPOSITORY.fullmatch(line)
     if match is None and (glob := _parse_pattern(line)):
         state.everywhere.append(glob)
@@ -155,7 +156,7 @@ def _unquote_text(number: int, text: str) -> str:
 
 
 def _format_lines(exclusion: dict[str, tuple[str, ...]]) -> Iterator[str]:
-    for name in sorted(exclusion, key=lambda repository: (repository != "*", repository)):
+    for name in sorted(exclusion, key=lambda repository: (repository != _ALL, repository)):
         yield f"{_quote_text(name)}:"
         for glob in exclusion[name]:
             yield f"  - {_quote_text(glob)}"

@@ -20,7 +20,7 @@ class DataClass(StrEnum):
     CONTENT = "captured_content"
     CONTENT_INDEX = "captured_content_index"
     RETRIEVAL = "retrieval_index"
-    REPLAYS = "idempotency_records"  # stored responses of the REST API
+    IDEMPOTENCY = "idempotency_records"  # stored responses of the REST API
     SESSIONS = "sessions"
     LOGS = "logs"
 
@@ -68,7 +68,7 @@ DATA_CLASSES: Final = MappingProxyType(
             purpose=gettext_noop("Records who changed or viewed what."),
             legal_basis=_DUTY,
             default_days=2_557,  # seven years
-            min_days=366,
+            min_days=366,  # a year
             max_days=3_653,  # ten years
             surface="Postgres",
         ),
@@ -107,7 +107,7 @@ DATA_CLASSES: Final = MappingProxyType(
             max_days=90,
             surface="Postgres",
         ),
-        DataClass.REPLAYS: DataClassTerms(
+        DataClass.IDEMPOTENCY: DataClassTerms(
             title=gettext_noop("Idempotency records"),
             purpose=gettext_noop("Ensures that a repeated API request takes effect only once."),
             legal_basis=_CONTRACT,

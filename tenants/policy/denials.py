@@ -1,4 +1,4 @@
-"""Counts the completions that were refused or withheld, by reason, from the usage records.
+"""Counts denials, that is, completions that were refused or withheld, from the usage records.
 
 A policy or the scopes of an API key refuse a completion; a filter withholds it. Usage records
 contain no paths, repositories or texts.
@@ -31,8 +31,8 @@ WITHHELD: Final = ("public_code", "secret")  # filter reasons of withheld comple
 
 
 @dataclass(frozen=True, slots=True)
-class DenialReport:
-    """The denied completions of one user, in one mode and for one reason."""
+class DenialCount:
+    """The number of denials of one user, in one mode and for one reason."""
 
     reason: str  # one of REFUSALS or WITHHELD
     mode: str
@@ -41,7 +41,7 @@ class DenialReport:
     last_at: datetime
 
 
-def count_denials(*, actor: Actor, num_days: int, now: datetime) -> list[DenialReport]:
+def count_denials(*, actor: Actor, num_days: int, now: datetime) -> list[DenialCount]:
     """Count the denials of the last `num_days` days, the most frequent first.
 
     Actors without READ_USAGE get only their own denials. One query. Raises Forbidden.
@@ -68,8 +68,8 @@ def count_denials(*, actor: Actor, num_days: int, now: datetime) -> list[DenialR
             .annotate(num_denials=Count("request_id"), last_at=Max("occurred_at"))
             .order_by()
         )
-    reports = [
-        DenialReport(
+    counts = [
+        DenialCount(
             reason=row["reason"],
             mode=row["mode"],
             user_id=None if row["user_id"] is None else UserId(str(row["user_id"])),
@@ -79,6 +79,6 @@ def count_denials(*, actor: Actor, num_days: int, now: datetime) -> list[DenialR
         for row in rows
     ]
     return sorted(
-        reports,
-        key=lambda report: (-report.num_denials, report.reason, report.mode, str(report.user_id)),
+        counts,
+        key=lambda count: (-count.num_denials, count.reason, count.mode, str(count.user_id)),
     )

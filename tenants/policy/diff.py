@@ -77,7 +77,7 @@ def is_destructive(*, current: TenantPolicy, proposed: TenantPolicy) -> bool:
     factor is no longer required.
     """
     return (
-        _shrinks_content(current, proposed)
+        _reduces_content_capture(current, proposed)
         or not set(current.retrieval) <= set(proposed.retrieval)
         or any(
             _get_retention_days(proposed, data_class) < _get_retention_days(current, data_class)
@@ -88,8 +88,8 @@ def is_destructive(*, current: TenantPolicy, proposed: TenantPolicy) -> bool:
     )
 
 
-def _shrinks_content(current: TenantPolicy, proposed: TenantPolicy) -> bool:
-    """Return whether less content is captured, or it is kept for less time or not for training."""
+def _reduces_content_capture(current: TenantPolicy, proposed: TenantPolicy) -> bool:
+    """Return whether content capture or training ends, or content is kept for less time."""
     if current.content_capture is None:
         return False
     if (

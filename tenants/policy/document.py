@@ -29,8 +29,8 @@ MAX_PER_MINUTE: Final = 1_000_000
 MAX_BURST: Final = 100_000  # requests of a rate limit at once
 MAX_TOKENS_PER_DAY: Final = 10**12
 MAX_RETRIEVAL_GLOBS: Final = 50
-MAX_RETENTION_DAYS: Final = 365  # of captured content
-_MAX_WORDING_CHARS: Final = 40  # of the version of a consent text
+MAX_CONTENT_RETENTION_DAYS: Final = 365  # of captured content
+_MAX_CONSENT_VERSION_CHARS: Final = 40  # of the version of a consent text
 MAX_KEY_DAYS: Final = 3_660  # of an API key's lifetime, or without use; about ten years
 MAX_NAMES: Final = 100  # of models or regions
 Document = TypeVar("Document", bound=msgspec.Struct)
@@ -150,17 +150,17 @@ def _check_limits(limits: PolicyLimits) -> None:
     for name, limit in (("tenant", limits.tenant), ("user", limits.user), ("key", limits.key)):
         check_rate(f"limits.{name}", limit)
     for tier, tokens in limits.tokens_per_day.items():
-        _check_whole(f"limits.tokens_per_day.{tier}", tokens, MAX_TOKENS_PER_DAY)
+        _check_number(f"limits.tokens_per_day.{tier}", tokens, MAX_TOKENS_PER_DAY)
 
 
 def check_rate(field: str, limit: RateLimit | None) -> None:
     """Check the bounds of a rate limit. Raises InvalidValue."""
     if limit is not None:
-        _check_whole(f"{field}.per_minute", limit.per_minute, MAX_PER_MINUTE)
-        _check_whole(f"{field}.burst", limit.burst, MAX_BURST)
+        _check_number(f"{field}.per_minute", limit.per_minute, MAX_PER_MINUTE)
+        _check_number(f"{field}.burst", limit.burst, MAX_BURST)
 
 
-def _check_whole(field: str, number: int, at_most: int) -> None:
+def _check_number(field: str, number: int, at_most: int) -> None:
     if not 1 <= number <= at_most:
         raise InvalidValue(
             field,
@@ -170,13 +170,13 @@ def _check_whole(field: str, number: int, at_most: int) -> None:
 
 
 def _check_content_capture(content_capture: ContentCapturePolicy) -> None:
-    if not 1 <= content_capture.retention_days <= MAX_RETENTION_DAYS:
+    if not 1 <= content_capture.retention_days <= MAX_CONTENT_RETENTION_DAYS:
         raise InvalidValue(
             "content_capture.retention_days",
             "Enter a whole number from 1 to {most}.",
-            most=MAX_RETENTION_DAYS,
+            most=MAX_CONTENT_RETENTION_DAYS,
         )
-    if len(content_capture.consent_text) > _MAX_WORDING_CHARS or not is_storable(
+    if len(content_capture.consent_text) > _MAX_CONSENT_VERSION_CHARS or not is_storable(
         content_capture.consent_text
     ):
         raise InvalidValue(
@@ -204,8 +204,8 @@ def check_exclusions(exclusion: dict[str, tuple[str, ...]]) -> None:
 
 
 def _check_retrieval(globs: tuple[str, ...]) -> None:
-    are_short = all(1 <= len(glob) <= MAX_GLOB_CHARS and is_storable(glob) for glob in globs)
-    if len(globs) > MAX_RETRIEVAL_GLOBS or not are_short:
+    are_valid = all(1 <= len(glob) <= MAX_GLOB_CHARS and is_storable(glob) for glob in globs)
+    if len(globs) > MAX_RETRIEVAL_GLOBS or not are_valid:
         raise InvalidValue(
             "retrieval",
             "Enter at most {most} repository patterns of 1 to {most_chars} characters each.",

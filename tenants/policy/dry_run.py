@@ -35,7 +35,7 @@ from tenants.policy.overrides.queries import (
     missing_subject,
     read_overrides,
 )
-from tenants.policy.queries import PolicyInForce, find_policy_in_force, load_active_policy
+from tenants.policy.queries import PolicyVersionView, find_policy_in_force, load_active_policy
 from tenants.security.authorization.actor import Actor
 from tenants.security.authorization.directory import MemberRow, list_members
 
@@ -44,9 +44,10 @@ from tenants.security.authorization.directory import MemberRow, list_members
 class DryRun:
     difference: PolicyDiff
     has_member_details: bool  # whether the actor may see who the affected members are
-    # API keys that never expire, or later than the new maximum lifetime allows; they stay valid.
+    # The number of API keys that never expire, or expire after the end of the new maximum lifetime.
+    # They stay valid.
     keys_beyond_lifetime: int
-    keys_to_be_revoked: int  # idle API keys, which a task revokes within the hour
+    keys_to_be_revoked: int  # the number of idle API keys, which a task revokes within the hour
 
 
 def preview_policy(
@@ -115,7 +116,7 @@ def preview_override_change(
 def explain_access_for(
     *, actor: Actor, email: str | None, access_query: AccessQuery
 ) -> AccessExplanation:
-    """Explain whether the policy allows a request of the member with an e-mail address.
+    """Explain whether the policy allows a request of the member with the address `email`.
 
     `email` None: the actor. For another member, the actor needs READ_OVERRIDES. Raises Forbidden,
     InvalidValue.
@@ -146,7 +147,7 @@ def name_overrides(overrides: Iterable[OverrideInForce]) -> list[NamedOverride]:
 
 def _read_policy_and_overrides(
     actor: Actor, email: str | None
-) -> tuple[PolicyInForce, list[NamedOverride]]:
+) -> tuple[PolicyVersionView, list[NamedOverride]]:
     """Read the policy, and the overrides for a member. `email` None: the actor."""
     actor.require(Permission.READ_POLICY)
     with tenant_scope(actor.tenant_id):

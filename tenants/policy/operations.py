@@ -13,7 +13,7 @@ from tenants.base.validation.text import require_reason
 from tenants.models import PolicyVersion
 from tenants.policy.availability.model_offers import check_policy_models
 from tenants.policy.document import parse_policy, serialize_policy
-from tenants.policy.queries import PolicyInForce, find_policy_in_force
+from tenants.policy.queries import PolicyVersionView, find_policy_in_force
 from tenants.policy.snapshot_version import mark_snapshot_stale
 from tenants.security.audit.operations import ChangeFields, record_change
 from tenants.security.authorization.actor import Actor
@@ -51,7 +51,7 @@ def set_policy(
     reason: str,
     now: datetime,
     expected_version: int | None = None,
-) -> PolicyInForce:
+) -> PolicyVersionView:
     """Put a new policy in force. Gateways learn it after the commit.
 
     Registered effects run in the same transaction. `expected_version` is the version that the

@@ -19,13 +19,14 @@ from tenants.models import Membership, PolicyVersion, Tenant
 from tenants.policy.document import parse_policy
 from tenants.security.authorization.actor import Actor
 
-_MAX_VERSION: Final = 2**31  # a forged cursor may exceed Postgres' integers
+# Postgres' integers are smaller. The version in a URL or in a forged cursor may be larger.
+_VERSION_LIMIT: Final = 2**31
 _NO_VERSION: Final = gettext_noop("This version does not exist.")
 
 
 @dataclass(frozen=True, slots=True)
-class PolicyInForce:
-    """A version of the policy: the one in force, or an earlier one."""
+class PolicyVersionView:
+    """A version of the policy, in force or earlier, with its author and reason."""
 
     version: int  # from 1
     policy: TenantPolicy
@@ -35,32 +36,32 @@ class PolicyInForce:
     created_at: datetime
 
 
-def get_policy(*, actor: Actor) -> PolicyInForce:
+def get_policy(*, actor: Actor) -> PolicyVersionView:
     """Return the policy in force. One query. Raises Forbidden."""
     actor.require(Permission.READ_POLICY)
     return find_policy_in_force(tenant_id=actor.tenant_id)
 
 
-def find_version(*, actor: Actor, version: int) -> PolicyInForce:
+def find_version(*, actor: Actor, version: int) -> PolicyVersionView:
     """Return one version of the policy. One query. Raises Forbidden, NotFound."""
     actor.require(Permission.READ_POLICY)
-    if version >= _MAX_VERSION:
+    if version >= _VERSION_LIMIT:
         raise NotFound(_NO_VERSION)
     with tenant_scope(actor.tenant_id):
         rows = _select_versions(actor.tenant_id).filter(version=version)
         row = rows.order_by("version").first()
     if row is None:
         raise NotFound(_NO_VERSION)
-    return _to_policy_in_force(row)
+    return _to_version_view(row)
 
 
-def find_policy_in_force(*, tenant_id: TenantId) -> PolicyInForce:
+def find_policy_in_force(*, tenant_id: TenantId) -> PolicyVersionView:
     """Return the policy in force, with its author. Checks no permission. Raises NotFound."""
     with tenant_scope(tenant_id):
         row = _select_versions(tenant_id).order_by("-version").first()
     if row is None:
         raise NotFound("The tenant has no policy.")
-    return _to_policy_in_force(row)
+    return _to_version_view(row)
 
 
 def load_active_policy(*, tenant_id: TenantId) -> TenantPolicy:
@@ -76,7 +77,9 @@ def load_active_policy(*, tenant_id: TenantId) -> TenantPolicy:
     return parse_policy(document)
 
 
-def read_page_of_versions(*, actor: Actor, limit: int, cursor: str | None) -> Page[PolicyInForce]:
+def read_page_of_versions(
+    *, actor: Actor, limit: int, cursor: str | None
+) -> Page[PolicyVersionView]:
     """Return a page of versions with author and reason, newest first.
 
     Raises Forbidden, InvalidValue.
@@ -86,10 +89,10 @@ def read_page_of_versions(*, actor: Actor, limit: int, cursor: str | None) -> Pa
     with tenant_scope(actor.tenant_id):
         rows = _select_versions(actor.tenant_id)
         if after is not None:
-            rows = rows.filter(version__lt=after.id.int % _MAX_VERSION)
+            rows = rows.filter(version__lt=after.id.int % _VERSION_LIMIT)
         versions = list(rows.order_by("-version")[: limit + 1])
     page = build_page(versions, limit=limit, get_position=_to_position)
-    return map_page(page, _to_policy_in_force)
+    return map_page(page, _to_version_view)
 
 
 def find_version_ends(*, actor: Actor, versions: Iterable[int]) -> dict[int, datetime]:
@@ -121,9 +124,9 @@ def _select_versions(tenant_id: TenantId) -> QuerySet[PolicyVersion]:
     return versions.annotate(is_author_erased=Exists(erased))
 
 
-def _to_policy_in_force(row: PolicyVersion) -> PolicyInForce:
+def _to_version_view(row: PolicyVersion) -> PolicyVersionView:
     is_erased = row.is_author_erased  # type: ignore[attr-defined]  # annotated by _select_versions
-    return PolicyInForce(
+    return PolicyVersionView(
         version=row.version,
         policy=parse_policy(row.document),
         author_email=None if row.author is None or is_erased else row.author.email,

@@ -50,18 +50,18 @@ def mark_all_snapshots_stale() -> None:
     """Raise the version of all snapshots, except those of closed tenants.
 
     Call this function in the transaction of a change that concerns all tenants. After the commit,
-    it publishes the snapshots of the newest PUBLISHED_AT_ONCE tenants. The worker publishes the
-    others within seconds.
+    the process publishes the snapshots of the newest PUBLISHED_AT_ONCE tenants. The worker
+    publishes the others within seconds.
     """
     Tenant.objects.exclude(status=TenantStatus.CLOSED).update(
         snapshot_version=F("snapshot_version") + 1
     )
     rows = Tenant.objects.exclude(status=TenantStatus.CLOSED).order_by("-created_at", "id")
-    first = [
+    newest_ids = [
         TenantId(str(tenant_id))
         for tenant_id in rows.values_list("id", flat=True)[:PUBLISHED_AT_ONCE]
     ]
-    transaction.on_commit(lambda: _publish_all(first), robust=True)
+    transaction.on_commit(lambda: _publish_all(newest_ids), robust=True)
 
 
 def _publish_all(tenant_ids: Iterable[TenantId]) -> None:

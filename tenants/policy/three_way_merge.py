@@ -14,26 +14,22 @@ from caret.contracts.policy import TenantPolicy
 class MergeResult:
     policy: TenantPolicy
     # Fields that both have changed to different values. The second administrator's value is used.
-    both_changed: list[str]
+    conflicts: list[str]
 
 
 def merge_policies(
     *, base: TenantPolicy, proposed: TenantPolicy, current: TenantPolicy
 ) -> MergeResult:
     """Apply the changes from `base` to `proposed` to the policy in force, `current`."""
-    own_changes, other_changes = (
-        list_changed_fields(base, proposed),
-        list_changed_fields(base, current),
-    )
+    proposed_changes = list_changed_fields(base, proposed)
+    current_changes = list_changed_fields(base, current)
     conflicts = [
         name
-        for name in own_changes
-        if name in other_changes and name in list_changed_fields(proposed, current)
+        for name in proposed_changes
+        if name in current_changes and name in list_changed_fields(proposed, current)
     ]
-    return MergeResult(
-        msgspec.structs.replace(current, **{name: getattr(proposed, name) for name in own_changes}),
-        conflicts,
-    )
+    changes = {name: getattr(proposed, name) for name in proposed_changes}
+    return MergeResult(msgspec.structs.replace(current, **changes), conflicts)
 
 
 def list_changed_fields(before: TenantPolicy, after: TenantPolicy) -> list[str]:

@@ -18,10 +18,10 @@ from tenants.privacy.consent.consent import (
     get_tenant_consent,
 )
 from tenants.privacy.consent.consent_texts import (
-    TENANT_CONSENT_TEXT,
-    USER_CONSENT_TEXTS,
+    TENANT_CONSENT_VERSION,
+    USER_CONSENT_VERSIONS,
     ConsentKind,
-    require_current,
+    require_current_version,
 )
 from tenants.privacy.consent.queries import OwnConsent, find_latest_statements, get_own_consent
 from tenants.privacy.consent.receipts import (
@@ -71,7 +71,7 @@ def set_consent(*, actor: Actor, choice: ConsentChoice, now: datetime) -> OwnCon
         if drafts := draft_receipts_of_choice(user_id, statements, choice.consent):
             write_receipts(drafts, actor=actor, now=now)
             _erase_content_of_ended_consents(actor, drafts, now)
-            _record_change(
+            _record_consent_change(
                 actor, user_id, change=(compute_user_consent(statements), choice.consent), now=now
             )
         return get_own_consent(actor=actor)
@@ -103,10 +103,10 @@ def record_consent_by_policy(change: PolicyChange) -> None:
     before, after = change.old.content_capture, change.new.content_capture
     drafts = draft_receipts_of_policy(before, after)
     if any(draft.is_granted for draft in drafts) and after is not None:
-        require_current(
+        require_current_version(
             "content_capture.consent_text",
-            accepted_version=after.consent_text,
-            current=TENANT_CONSENT_TEXT,
+            accepted_versions=[after.consent_text],
+            current=TENANT_CONSENT_VERSION,
         )
     if not all(draft.is_granted for draft in drafts):
         allowance = get_tenant_consent(after)
@@ -123,18 +123,22 @@ def record_consent_by_policy(change: PolicyChange) -> None:
 def _erase_content_of_ended_consents(
     actor: Actor, drafts: list[ReceiptDraft], now: datetime
 ) -> None:
-    """Erase or exclude from training the stored content of users whose drafts contain a no."""
+    """Apply each no of a user in the drafts to the user's stored content.
+
+    A no to content capture erases the content. A no to training excludes it from training.
+    """
     ended_consents = [
-        draft for draft in drafts if draft.user_id is not None and not draft.is_granted
+        (draft.user_id, draft.kind)
+        for draft in drafts
+        if draft.user_id is not None and not draft.is_granted
     ]
     exclude_from_training(
-        tenant_id=actor.tenant_id,
-        user_ids=[draft.user_id for draft in ended_consents if draft.user_id],
+        tenant_id=actor.tenant_id, user_ids=[user_id for user_id, _ in ended_consents]
     )
-    for draft in ended_consents:
-        if draft.kind is ConsentKind.CONTENT_CAPTURE and draft.user_id is not None:
+    for user_id, kind in ended_consents:
+        if kind is ConsentKind.CONTENT_CAPTURE:
             request_content_erasure(
-                actor=actor, user_id=draft.user_id, reason=ContentErasureReason.WITHDRAWN, now=now
+                actor=actor, user_id=user_id, reason=ContentErasureReason.WITHDRAWN, now=now
             )
 
 
@@ -157,12 +161,14 @@ def _check_choice(choice: ConsentChoice) -> None:
         raise InvalidValue(
             "training", "Training uses only captured content. Consent to content capture, too."
         )
-    for kind, current in USER_CONSENT_TEXTS.items():
-        if choice.consent.is_granted(kind) and current not in choice.consent_texts:
-            require_current("consent_texts", accepted_version="", current=current)
+    for kind, current in USER_CONSENT_VERSIONS.items():
+        if choice.consent.is_granted(kind):
+            require_current_version(
+                "consent_texts", accepted_versions=choice.consent_texts, current=current
+            )
 
 
-def _record_change(
+def _record_consent_change(
     actor: Actor, user_id: UserId, *, change: tuple[UserConsent, UserConsent], now: datetime
 ) -> None:
     before, after = change

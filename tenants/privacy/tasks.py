@@ -8,7 +8,7 @@ from django.conf import settings
 from django.utils import timezone
 
 from caret.contracts.captured_content import ContentSealer
-from caret.contracts.retrieval import Sealer
+from caret.contracts.retrieval import RetrievalSealer
 from caret.foundation.clock import SystemClock
 from tenants.base.redis_connection import connect_to_redis
 from tenants.privacy.content_capture import erasure as content_erasure
@@ -37,7 +37,7 @@ def run_retrieval_worker() -> None:
         worker.run_worker(
             worker.WorkerContext(
                 streams=RetrievalStreams(connect_to_redis()),
-                sealer=Sealer(settings.ROOT_SECRET),
+                sealer=RetrievalSealer(settings.ROOT_SECRET),
                 embedder=EmbeddingEngine(settings.EMBEDDINGS_URL, model=settings.EMBEDDINGS_MODEL),
                 clock=SystemClock(),
             )

@@ -54,6 +54,7 @@ def test_only_the_csv_response_module_writes_csv() -> None:
     paths = [path for path in CONSOLE.rglob("*.py") if '"text/csv' in path.read_text()]
 
     assert paths == [CONSOLE / "layout" / "lists" / "csv_response.py"]
+    assert files_with_writers() != []
 
 
 def test_the_check_finds_files_without_notes() -> None:

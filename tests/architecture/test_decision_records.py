@@ -13,7 +13,7 @@ RECORDS_DIR = ROOT / "platform" / "docs" / "adr"
 RECORDS = sorted(RECORDS_DIR.glob("[0-9]*.md"))
 HEADINGS = ["Context", "Decision", "Consequences"]
 STATUSES = {"Accepted", "Superseded"}
-# A field, and the field that the record at the other end of its link has.
+# Fields with links to other records. By field: the field of the linked record that leads back.
 INVERSES = {
     "Supersedes": "Superseded by",
     "Superseded by": "Supersedes",
@@ -113,7 +113,9 @@ def _read_relations() -> Iterator[tuple[str, str, str]]:
     for record in RECORDS:
         for field, value in _read_fields(record).items():
             if field in INVERSES:
-                for number, name in _LINK.findall(value):
+                links = _LINK.findall(value)
+                assert links, f"{record.name}: {field} has no link."
+                for number, name in links:
                     assert name.startswith(number)
                     assert (RECORDS_DIR / name).exists()
                     yield record.name[:4], field, number
@@ -130,7 +132,7 @@ def _summarize_status(record: Path) -> str:
 
 
 def _read_sources() -> Iterator[tuple[Path, str]]:
-    """Yield all text files that may refer to a record, without the records, which use links."""
+    """Yield path and text of the files that may refer to a record. Records themselves use links."""
     paths = [path for folder in SOURCES for path in (ROOT / folder).rglob("*") if path.is_file()]
     for path in [*paths, *ROOT.glob("*.md")]:
         is_excluded = RECORDS_DIR in path.parents or "node_modules" in path.parts

@@ -71,7 +71,7 @@ def test_no_replaced_term_is_used() -> None:
 
 
 def test_no_text_uses_masculine_pronouns() -> None:
-    pronoun = re.compile(r"\b(he|him|his|himself)\b")
+    pronoun = re.compile(r"\b(he|him|his|himself)\b", re.IGNORECASE)
     lines = [
         f"{name}:{number}"
         for name, text in _read_texts()

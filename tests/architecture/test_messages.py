@@ -22,7 +22,7 @@ def test_the_catalogues_are_complete_and_compiled() -> None:
     assert result.returncode == 0, f"Run platform/scripts/messages.\n{result.stdout}{result.stderr}"
 
 
-def test_errors_use_constant_messages() -> None:
+def test_messages_of_errors_are_no_f_strings() -> None:
     """Values are passed separately, so that the message can be translated."""
     paths = sorted((REPOSITORY / "tenants").rglob("*.py"))
 
@@ -33,6 +33,17 @@ def test_errors_use_constant_messages() -> None:
     assert lines_by_path == {}
 
 
+def test_the_check_finds_f_strings() -> None:
+    code = (
+        "NotFound('No such key.')\n"
+        "NotFound(f'No key {name}.')\n"
+        "InvalidValue('name', f'{name} is too long.')\n"
+        "InvalidValue(f'models.{index}', 'Too long.')\n"
+    )
+
+    assert _formatted_messages(code) == [2, 3]
+
+
 def _formatted_messages(code: str) -> list[int]:
     """Return the line numbers of errors whose message is an f-string."""
     return [
@@ -41,5 +52,6 @@ def _formatted_messages(code: str) -> list[int]:
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Name)
         and node.func.id in _ERROR_CLASSES
-        and any(isinstance(part, ast.JoinedStr) for part in node.args[-1:])
+        # The message is the last positional argument, after a field's name or an error code.
+        and any(isinstance(message, ast.JoinedStr) for message in node.args[-1:])
     ]

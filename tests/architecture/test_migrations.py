@@ -2,7 +2,7 @@
 
 One migration expands the schema, another fills the new columns, and a migration of a later release
 contracts the schema (platform/docs/upgrading.md). A mistake would show only in production, on the
-first large table.
+first large table. SQL in RunSQL operations is not checked.
 """
 
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from django.contrib.postgres.operations import AddIndexConcurrently, RemoveIndex
 from django.db import migrations
 from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.operations.base import Operation
-from django.db.models import NOT_PROVIDED, CheckConstraint, Field, UniqueConstraint
+from django.db.models import NOT_PROVIDED, CheckConstraint, Field, Q, TextField, UniqueConstraint
 
 from caret.foundation.postgres.partitioned_index import AddPartitionedIndex
 from caret.foundation.postgres.rename_columns import RenameColumns
@@ -63,14 +63,10 @@ def test_every_exception_is_needed() -> None:
 
 
 def _text_field(**options: object) -> "Field[object, object]":
-    from django.db.models import TextField
-
     return TextField(**options)  # type: ignore[arg-type]  # any options of the field
 
 
 def _check_constraint() -> CheckConstraint:
-    from django.db.models import Q
-
     return CheckConstraint(condition=Q(name="x"), name="x")
 
 

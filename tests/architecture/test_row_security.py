@@ -11,11 +11,11 @@ from django.db import connection
 from caret.foundation.postgres import APP_ROLE, OWNER_ROLE
 
 # Tables without a tenant column, and so without row security, each with the reason. "Not granted":
-# the application's role has no privileges on the table.
+# the application's role has no privileges on the table. "Read and never written": it has SELECT.
 EXCEPTIONS = {
     "tenants_tenant": "the directory, read before a tenant is chosen; no customer content",
     "tenants_verified_domain": "maps an email address to the tenant to sign in to",
-    "account_emailaddress": "django-allauth's, not granted",
+    "account_emailaddress": "django-allauth's, read and never written",
     "account_emailconfirmation": "django-allauth's, not granted",
     "mfa_authenticator": "second factors, read before a tenant is chosen; encrypted",
     "socialaccount_socialaccount": "django-allauth's, read and never written",
@@ -90,6 +90,16 @@ def test_tables_without_a_tenant_are_listed_with_a_reason(
     assert without_tenant == set(EXCEPTIONS)
 
 
+def test_tables_listed_as_not_granted_or_as_only_read_are_so() -> None:
+    privileges = _privileges()
+
+    for table, reason in EXCEPTIONS.items():
+        if reason.endswith("not granted"):
+            assert privileges[table] == set(), table
+        if reason.endswith("read and never written"):
+            assert privileges[table] == {"SELECT"}, table
+
+
 def test_partitions_are_accessible_only_through_their_parent(
     tables: dict[str, dict[str, Any]],
 ) -> None:
@@ -114,6 +124,7 @@ def test_policies_apply_to_the_application_role_for_reads_and_writes() -> None:
         " WHERE permissive = 'PERMISSIVE'"
     )
 
+    assert policies
     for table, _, roles, reading, writing, command in policies:
         assert roles == f"{{{APP_ROLE}}}", table
         assert "current_setting('caret." in reading, table
@@ -123,7 +134,7 @@ def test_policies_apply_to_the_application_role_for_reads_and_writes() -> None:
 def test_append_only_rows_may_be_deleted_after_their_retention() -> None:
     policies = _select(
         "SELECT tablename, cmd, roles::text, qual FROM pg_policies"
-        " WHERE permissive = 'RESTRICTIVE' AND qual LIKE '%% days%%' ORDER BY tablename"
+        " WHERE permissive = 'RESTRICTIVE' AND qual LIKE '% days%' ORDER BY tablename"
     )
 
     assert {table: qual.split("'")[1] for table, _, _, qual in policies} == {
@@ -140,7 +151,7 @@ def test_append_only_rows_may_be_deleted_after_their_retention() -> None:
 def test_append_only_rows_may_be_deleted_with_their_tenant_and_anonymized() -> None:
     policies = _select(
         "SELECT tablename, cmd, roles::text, coalesce(with_check, qual) FROM pg_policies"
-        " WHERE permissive = 'RESTRICTIVE' AND qual NOT LIKE '%% days%%' ORDER BY tablename"
+        " WHERE permissive = 'RESTRICTIVE' AND qual NOT LIKE '% days%' ORDER BY tablename"
     )
     columns = _select(
         "SELECT table_name, column_name FROM information_schema.column_privileges p"

@@ -27,7 +27,7 @@ import sys
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -94,7 +94,7 @@ class Bench:
     counts: Counts
     report: Report
     num_requests: int = 0
-    num_too_late: int = field(default=0)  # completions that ended before they were cancelled
+    num_too_late: int = 0  # completions that ended before they were cancelled
 
     async def measure_until_stream_ended(self, cancel: Cancel) -> Duration:
         began, ended = await self._cancel_running_completion(cancel)
@@ -258,12 +258,12 @@ async def _measure(bench: Bench) -> None:
         )
         idle_ms = [duration.whole_ms for duration in idle]
         report.figure("engine_idle.p50", median(idle_ms), "ms", **spread(idle_ms))
+    if not counts.num_disconnects:
+        return
     for figure, cancel in (
         ("socket_closed", bench.cancel_by_closing_socket),
         ("http_dropped", bench.cancel_by_dropping_http),
     ):
-        if not counts.num_disconnects:
-            break
         bench.num_too_late = 0
         durations = await _repeat(figure, counts.num_disconnects, until_ended, cancel)
         # With so few samples the p99 would be the slowest one, which is often a pause of the

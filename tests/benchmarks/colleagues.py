@@ -1,4 +1,4 @@
-"""Shared prefix cache: how much of a user's first prompt is cached because of a colleague's?
+"""Shared prefix cache: how much of a user's first prompt is cached from a colleague's prompts?
 
 Several users of one repository edit different files, with other files open beside them. Their
 sessions are replayed through a gateway with a real engine (see `edit_sessions`), one user after the
@@ -186,7 +186,7 @@ async def _measure(
             p,
             "p",
             passed=p > MIN_P if is_strict else p < _CONTROL_P,
-            target="over 0.05" if is_strict else "under 0.001",
+            target=f"over {MIN_P:g}" if is_strict else f"under {_CONTROL_P:g}",
             p50_sent_ms=rounded(median(sent_ms)),
             p50_new_ms=rounded(median(new_ms)),
             n=len(new_ms),
@@ -196,6 +196,7 @@ async def _measure(
 def _sessions(num_users: int, *, seed: int) -> Iterator[Session]:
     """Yield sessions in different files of this repository."""
     paths: set[str] = set()
+    # More sessions than users, because some are of other repositories or of the same file.
     for session in make_sessions(20 * num_users, seed=seed):
         if session.repository == _REPOSITORY_NAME and session.path not in paths:
             paths.add(session.path)
@@ -241,20 +242,21 @@ async def _measure_times(
         open_stream(running.gateway_url, keys[1]) as second,
     ):
         for number in range(count):
-            sent_prompt, new = _make_pinned(code), _make_pinned(code)
-            await _request_ms(first, sent_prompt, f"{number}-first.py")
+            sent_files, new_files = _make_pinned_files(code), _make_pinned_files(code)
+            await _measure_first_token_ms(first, sent_files, f"{number}-first.py")
             for is_sent in random.sample((True, False), 2):
-                frame = sent_prompt if is_sent else new
-                times[is_sent].append(await _request_ms(second, frame, f"{number}-{is_sent}.py"))
+                pinned = sent_files if is_sent else new_files
+                path = f"{number}-{is_sent}.py"
+                times[is_sent].append(await _measure_first_token_ms(second, pinned, path))
     return times[True], times[False]
 
 
-def _make_pinned(code: CodeText) -> list[Frame]:
+def _make_pinned_files(code: CodeText) -> list[Frame]:
     texts = (code.sample(mode="fim", num_tokens=250, max_tokens=1).prefix for _ in range(3))
     return [{"path": f"{n}.py", "text": text, "is_pinned": True} for n, text in enumerate(texts)]
 
 
-async def _request_ms(stream: Any, pinned: Sequence[Frame], path: str) -> float:
+async def _measure_first_token_ms(stream: Any, pinned: Sequence[Frame], path: str) -> float:
     frame = {"id": path, "mode": "fim", "path": path, "prefix": "value = ", "suffix": SUFFIX}
     meta: dict[str, Any] = {}
     async for answer in stream.complete({**frame, "files": pinned, "max_tokens": 1}):

@@ -31,7 +31,7 @@ class Competitor:
 
 
 @dataclass(frozen=True, slots=True)
-class Running:
+class RunningCompetitor:
     url: str
     version: str
     pid: int
@@ -48,7 +48,7 @@ VLLM_ROUTER: Final = Competitor("vllm-router", "vllm-router", ("0.1.17",))
 @contextmanager
 def running_competitor(
     competitor: Competitor, home: Home, *, engine_url: str, cores: Cores
-) -> Iterator[Running]:
+) -> Iterator[RunningCompetitor]:
     """Install the competitor and run it in front of the engine.
 
     Raises NotMeasured.
@@ -59,12 +59,13 @@ def running_competitor(
     make = _make_litellm_program if competitor is LITELLM else _make_round_robin_program
     program = make(folder, home, engine_url, port)
     context = running(home, program, cores=cores)
+    # Not a `with` block: a ServiceFailed of the caller's block must not become NotMeasured.
     try:
         pid = context.__enter__()
     except ServiceFailed as error:
         raise NotMeasured(str(error)) from error
     try:
-        yield Running(url, version, pid)
+        yield RunningCompetitor(url, version, pid)
     finally:
         context.__exit__(None, None, None)
 
@@ -101,7 +102,7 @@ def _make_litellm_program(folder: Path, home: Home, engine_url: str, port: int) 
 @contextmanager
 def running_router(
     home: Home, engine_urls: Sequence[str], *, policy: str, cores: Cores
-) -> Iterator[Running]:
+) -> Iterator[RunningCompetitor]:
     """Run vLLM's router in front of several engines.
 
     Raises NotMeasured if it cannot be installed, ServiceFailed if it does not start.
@@ -110,7 +111,7 @@ def running_router(
     port = free_port()
     program = _make_router_program(folder, engine_urls, port, policy)
     with running(home, program, cores=cores) as pid:
-        yield Running(f"http://127.0.0.1:{port}", version, pid)
+        yield RunningCompetitor(f"http://127.0.0.1:{port}", version, pid)
 
 
 def _make_round_robin_program(folder: Path, _home: Home, engine_url: str, port: int) -> Program:
@@ -131,7 +132,7 @@ def _make_router_program(folder: Path, urls: Sequence[str], port: int, policy: s
 
 
 def _find_or_install(competitor: Competitor) -> tuple[str, Path]:
-    """Return the version and its virtual environment, which is created if it does not exist.
+    """Return the version and the folder of its virtual environment, created if necessary.
 
     Raises NotMeasured.
     """

@@ -10,7 +10,12 @@ from datetime import UTC, datetime
 import django
 import psycopg
 
-from caret.local.caret_services import build_beat_service, build_worker_service, manage, run_to_end
+from caret.local.caret_services import (
+    build_beat_service,
+    build_worker_service,
+    manage_command,
+    run_to_end,
+)
 from caret.local.databases.postgres import EmbeddedPostgres
 from caret.local.databases.valkey import EmbeddedValkey
 from caret.local.processes.process_tag import tag_environment
@@ -54,20 +59,23 @@ class ControlPlane:
     def manage(self, *arguments: str) -> str:
         log = self.home.paths.logs / "manage.log"
         return run_to_end(
-            arguments[0], manage(*arguments), log_file=log, environment=self.home.environment
+            arguments[0],
+            manage_command(*arguments),
+            log_file=log,
+            environment=self.home.environment,
         )
 
     @contextmanager
-    def worker(self) -> Iterator["Workers"]:
+    def run_worker_and_beat(self) -> Iterator["WorkerAndBeat"]:
         paths, environment = self.home.paths, self.home.environment
         worker = build_worker_service(paths=paths, environment=environment)
         beat = build_beat_service(paths=paths, environment=environment)
         with started(worker), started(beat):
-            yield Workers(worker, beat)
+            yield WorkerAndBeat(worker, beat)
 
 
 @dataclass(slots=True)
-class Workers:
+class WorkerAndBeat:
     worker: Service
     beat: Service
     num_restarts: int = 0  # by `restart_ended`
@@ -77,18 +85,18 @@ class Workers:
 
         Celery 5.7 ends when it loses its broker in the middle of a read.
         """
-        for part in (self.worker, self.beat):
-            if not part.child.is_alive:
+        for service in (self.worker, self.beat):
+            if not service.child.is_alive:
                 self.num_restarts += 1
-                part.launch()
+                service.launch()
 
 
 @contextmanager
 def control_plane() -> Iterator[ControlPlane]:
     with create_home() as home:
-        marked = tag_environment(home.mark)
-        postgres = EmbeddedPostgres(home.paths, tag_environment=marked)
-        valkey = EmbeddedValkey(home.paths, tag_environment=marked)
+        tag_variables = tag_environment(home.tag)
+        postgres = EmbeddedPostgres(home.paths, tag_environment=tag_variables)
+        valkey = EmbeddedValkey(home.paths, tag_environment=tag_variables)
         with started(postgres), started(valkey):
             plane = ControlPlane(home, postgres, valkey)
             say("Creating the tables")
@@ -100,8 +108,8 @@ def control_plane() -> Iterator[ControlPlane]:
             yield plane
 
 
-def kill_and_start(part: Service) -> None:
+def kill_and_start(service: Service) -> None:
     """Kill the service with SIGKILL, start it again and wait until it is ready."""
-    part.child.kill()
-    part.launch()
-    await_ready(part)
+    service.child.kill()
+    service.launch()
+    await_ready(service)

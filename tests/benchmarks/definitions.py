@@ -2,13 +2,13 @@
 that the user types next.
 
 Editing sessions of this repository (see `edit_sessions`) are replayed without an engine. After each
-key, three prompts are assembled: without definitions (`none`), with those that the language server
-sends (`sticky`), and with those of the current line alone (`line`). The benchmark imitates the
-editor's language tools: it finds only imported names and their members, without types of variables.
-A definition that is found after a key is used from the next key on.
+keystroke, three prompts are assembled: without definitions (`none`), with those that the language
+server sends (`sticky`), and with those of the current line alone (`line`). The benchmark imitates
+the editor's language tools: it finds only imported names and their members, without types of
+variables. A definition that is found after a keystroke is used from the next keystroke on.
 
-    cached      share of the prompt's tokens with which an earlier prompt of the session begins, in
-                blocks of 32 tokens, as an engine caches them
+    cached      share of the prompt's tokens that an engine would have cached: the blocks of 32
+                tokens at its beginning with which earlier prompts of the session began, too
     present     share of the prompts that contain the identifier that the user types next. Only
                 identifiers that the cursor's file does not contain yet count
     uses        share of the prompts that contain the identifier after an imported name, `with` and
@@ -58,8 +58,8 @@ _MIN_WORD_CHARS: Final = 3
 
 
 @dataclass(slots=True)
-class Prompts:
-    """The prompts of one kind, and what was seen of them."""
+class PromptCounts:
+    """Counts of the prompts of one kind, and the blocks of the session that an engine caches."""
 
     prompt_tokens: int = 0
     cached_tokens: int = 0
@@ -114,23 +114,26 @@ def main(arguments: Sequence[str]) -> int:
         max_context_tokens=MAX_CONTEXT_TOKENS,
         clock=SystemClock(),
     )
-    kinds = {kind: Prompts() for kind in KINDS}
-    sessions = (session for session in make_sessions(99, seed=options.seed) if session.commit)
-    for session in islice(sessions, options.sessions):
-        say(f"{session.path} at {session.commit[:8]}")
-        _replay(session, writer, kinds)
-    for kind, prompts in kinds.items():
-        _report_prompts(report, kind, prompts)
+    counts_by_kind = {kind: PromptCounts() for kind in KINDS}
+    # Every second session is of a commit. The others are of the standard library.
+    for session in make_sessions(2 * options.sessions, seed=options.seed):
+        if session.commit:
+            say(f"{session.path} at {session.commit[:8]}")
+            _replay(session, writer, counts_by_kind)
+    for kind, counts in counts_by_kind.items():
+        _report_counts(report, kind, counts)
     _measure_uses(writer, random.Random(options.seed), report, num_uses=options.uses)
     return report.exit_status
 
 
-def _replay(session: Session, writer: PromptWriter, kinds: dict[str, Prompts]) -> None:
+def _replay(
+    session: Session, writer: PromptWriter, counts_by_kind: dict[str, PromptCounts]
+) -> None:
     snapshot, _ = new_tenant("benchmark", root_secret=bytes(32))
     principal = Principal(credential=snapshot.credentials[0], snapshot=snapshot)
     names, sticky, of_line = ImportedNames(session), StableDefinitions(), list[FrameDefinition]()
-    for prompts in kinds.values():
-        prompts.blocks.clear()
+    for counts in counts_by_kind.values():
+        counts.blocks.clear()
     replayed = list(islice(iterate_texts(session), _MAX_CHANGES))
     for index, (change, prefix, suffix) in enumerate(replayed):
         if change.kind != "typing":
@@ -139,17 +142,17 @@ def _replay(session: Session, writer: PromptWriter, kinds: dict[str, Prompts]) -
         word = _next_word(prefix, rest)
         is_new = word and not re.search(rf"\b{word}\b", prefix + "\0" + suffix)
         definitions = {"none": (), "sticky": tuple(sticky), "line": tuple(of_line)}
-        for kind, prompts in kinds.items():
+        for kind, counts in counts_by_kind.items():
             request = _request(session, prefix, suffix, definitions[kind])
             prompt = assemble(writer, AdmittedRequest(principal, request, "", NO_VARIANT))
-            prompts.add(prompt.token_ids)
-            prompts.definition_tokens += sum(
-                part.num_tokens for part in prompt.segments if part.kind == "definitions"
+            counts.add(prompt.token_ids)
+            counts.definition_tokens += sum(
+                segment.num_tokens for segment in prompt.segments if segment.kind == "definitions"
             )
             if is_new:
-                text = writer.tokenizer._plain.decode(prompt.token_ids)
-                prompts.num_words += 1
-                prompts.num_present += bool(re.search(rf"\b{word}\b", text))
+                text = _decode(writer, prompt.token_ids)
+                counts.num_words += 1
+                counts.num_present += bool(re.search(rf"\b{word}\b", text))
         symbols = find_symbols(prefix[prefix.rfind("\n") + 1 :])
         by_symbol = [(symbol.name, names.find(symbol.name)) for symbol in symbols]
         of_line = [definition for _, definition in by_symbol if definition is not None]
@@ -185,9 +188,10 @@ def _measure_uses(
             continue
         num_measured += 1
         for kind, definitions in (("without", []), ("with", [definition])):
+            # The rest of the line is not written yet.
             request = _request(session, prefix, suffix.partition("\n")[2], definitions)
             prompt = assemble(writer, AdmittedRequest(principal, request, "", NO_VARIANT))
-            text = writer.tokenizer._plain.decode(prompt.token_ids)
+            text = _decode(writer, prompt.token_ids)
             present[kind] += bool(re.search(rf"\b{word}\b", text))
     for kind, number in present.items():
         report.figure(f"uses.{kind}", 100 * number / num_measured, "%", places=num_measured)
@@ -202,7 +206,7 @@ def _find_use(path: str, rng: random.Random) -> tuple[Session, str, str, FrameDe
     files = tuple(ContextFile(name, _read("HEAD", name), 0.0) for name in open_names)
     session = Session(path, text, files, "caret/caret", (), "HEAD")
     names = ImportedNames(session)
-    places = list(re.finditer(r"(?m)^(?!from |import ).*?\w(?=[.(])[.(]", text))
+    places = list(re.finditer(r"(?m)^(?!from |import ).*?\w[.(]", text))
     rng.shuffle(places)
     for place in places:
         symbols = find_symbols(place[0])
@@ -218,7 +222,7 @@ def _rest_of_line(changes: Sequence[Change]) -> str:
     for change in changes:
         if change.kind != "typing" or "\n" in change.insert:
             break
-        rest += change.insert[:1]
+        rest += change.insert[:1]  # without the closing bracket that the editor adds
     return rest
 
 
@@ -247,6 +251,11 @@ def _request(
         is_raw=False,
         definitions=tuple(Definition(item.path, item.text) for item in definitions),
     )
+
+
+def _decode(writer: PromptWriter, token_ids: Sequence[int]) -> str:
+    text: str = writer.tokenizer._plain.decode(token_ids)  # the only decoder of token IDs
+    return text
 
 
 def _imports(text: str) -> Iterator[tuple[str, tuple[str, str]]]:
@@ -307,21 +316,21 @@ def _read(commit: str, path: str) -> str:
     return output.stdout if output.returncode == 0 else ""
 
 
-def _report_prompts(report: Report, kind: str, prompts: Prompts) -> None:
+def _report_counts(report: Report, kind: str, counts: PromptCounts) -> None:
     """Report the results of the prompts of this kind (see KINDS)."""
-    cached = 100 * prompts.cached_tokens / prompts.prompt_tokens
+    cached = 100 * counts.cached_tokens / counts.prompt_tokens
     tokens = {
-        "prompt_tokens": round(prompts.prompt_tokens / prompts.num_prompts),
-        "definition_tokens": round(prompts.definition_tokens / prompts.num_prompts),
+        "prompt_tokens": round(counts.prompt_tokens / counts.num_prompts),
+        "definition_tokens": round(counts.definition_tokens / counts.num_prompts),
     }
-    if kind == "line":
-        report.figure(f"{kind}.cached", cached, "%", prompts=prompts.num_prompts, **tokens)
+    if kind == "line":  # measured for comparison only: the language server does not do this
+        report.figure(f"{kind}.cached", cached, "%", prompts=counts.num_prompts, **tokens)
     else:
         target = f"at least {MIN_CACHED_PERCENT:g}"
         passed = cached >= MIN_CACHED_PERCENT
         report.judged(f"{kind}.cached", cached, "%", passed=passed, target=target, **tokens)
-    present = 100 * prompts.num_present / max(prompts.num_words, 1)
-    report.figure(f"{kind}.present", present, "%", prompts=prompts.num_words)
+    present = 100 * counts.num_present / max(counts.num_words, 1)
+    report.figure(f"{kind}.present", present, "%", prompts=counts.num_words)
 
 
 if __name__ == "__main__":

@@ -174,24 +174,23 @@ class _Typist:
     def __init__(self, rng: random.Random) -> None:
         self._rng = rng
         self._at_ms = 0.0
-        self._text = ""
 
     def type_changes(self, before: str, after: str) -> Iterator[Change]:
         """Yield the changes that turn `before` into `after`, hunk by hunk."""
-        self._text = before
         old, new = (text.splitlines(keepends=True) for text in (before, after))
         offset = 0  # by how many characters the changes so far have lengthened the text
-        starts = [0]
+        starts = [0]  # the position of each line of `old`, and of its end
         for line in old:
             starts.append(starts[-1] + len(line))
-        for tag, a, b, c, d in difflib.SequenceMatcher(None, old, new, False).get_opcodes():
+        opcodes = difflib.SequenceMatcher(None, old, new, False).get_opcodes()
+        for tag, old_start, old_end, new_start, new_end in opcodes:
             if tag == "equal":
                 continue
-            at, num_deleted = starts[a] + offset, starts[b] - starts[a]
+            at, num_deleted = starts[old_start] + offset, starts[old_end] - starts[old_start]
             yield self._change("jump", at, pause_ms=_THINK_MS)
             if num_deleted:
                 yield self._change("paste", at, delete=num_deleted, pause_ms=_THINK_MS)
-            inserted = "".join(new[c:d])
+            inserted = "".join(new[new_start:new_end])
             yield from self._type_insertion(at, inserted)
             offset += len(inserted) - num_deleted
 
@@ -244,10 +243,9 @@ class _Typist:
         cursor: int | None = None,
         pause_ms: float = _KEY_MS,
     ) -> Change:
-        self._at_ms += pause_ms * self._rng.lognormvariate(-0.1, 0.5)  # a factor of 1 on average
-        change = Change(round(self._at_ms, 1), kind, at, delete, insert, cursor)
-        self._text, _ = change.apply_to(self._text)
-        return change
+        # The mean of the random factor is about 1.
+        self._at_ms += pause_ms * self._rng.lognormvariate(-0.1, 0.5)
+        return Change(round(self._at_ms, 1), kind, at, delete, insert, cursor)
 
 
 def iterate_texts(session: Session) -> Iterator[tuple[Change, str, str]]:

@@ -16,5 +16,5 @@ async def read_metric(engine_url: str, name: str) -> float:
     """Return the sum of a metric's samples; 0 if the engine does not have it."""
     async with aiohttp.ClientSession() as session, session.get(f"{engine_url}/metrics") as response:
         text = await response.text()
-    samples = (line.rpartition(" ") for line in text.splitlines() if line.startswith(name))
+    samples = (line.rpartition(" ") for line in text.splitlines())
     return sum(float(value) for key, _, value in samples if key.partition("{")[0] == name)

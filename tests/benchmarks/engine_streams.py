@@ -36,7 +36,10 @@ class StreamTimes:
 
 
 def code_tokens() -> list[int]:
-    """Return the tokens of two Python modules, twice, by the demonstration model's tokenizer."""
+    """Return the tokens of two Python modules by the demonstration model's tokenizer.
+
+    The modules are repeated once, so that the list is long enough for long prompts.
+    """
     text = (Path(argparse.__file__).read_text() + Path(asyncio.__file__).read_text()) * 2
     return list(load_tokenizer(str(DEMO_MODEL)).encode(text))
 

@@ -30,29 +30,29 @@ class Question:
 def choose_questions(*, num_lines: int, num_blocks: int, seed: int) -> list[Question]:
     """Return random questions: the same ones for the same arguments and Python version."""
     files = read_corpus(standard_library()).held_out
-    draw = random.Random(seed)
+    rng = random.Random(seed)
     lines = [
         Question(
             "line", Mode.INLINE, probe.path, probe.cut.prefix, probe.cut.suffix, probe.cut.middle
         )
         for probe in choose_probes(files, seed)
     ]
-    blocks = [question for file in files for question in _make_block_questions(file, draw)]
-    return [*_sample(lines, num_lines, draw), *_sample(blocks, num_blocks, draw)]
+    blocks = [question for file in files for question in _make_block_questions(file, rng)]
+    return [*_sample(lines, num_lines, rng), *_sample(blocks, num_blocks, rng)]
 
 
-def _sample(questions: Sequence[Question], number: int, draw: random.Random) -> list[Question]:
-    return draw.sample(questions, min(number, len(questions)))
+def _sample(questions: Sequence[Question], number: int, rng: random.Random) -> list[Question]:
+    return rng.sample(questions, min(number, len(questions)))
 
 
-def _make_block_questions(file: SourceFile, draw: random.Random) -> Iterator[Question]:
+def _make_block_questions(file: SourceFile, rng: random.Random) -> Iterator[Question]:
     """Yield questions for some of the bodies that begin below their heads (`if ...:`)."""
     bodies = [
         node.body
         for node in ast.walk(ast.parse(file.text))
         if isinstance(node, ast.FunctionDef | ast.If | ast.For | ast.While | ast.With)
     ]
-    for body in draw.sample(bodies, len(bodies))[:_MAX_BLOCKS_PER_FILE]:
+    for body in rng.sample(bodies, len(bodies))[:_MAX_BLOCKS_PER_FILE]:
         question = _make_block_question(file, first=body[0].lineno, last=body[-1].end_lineno or 0)
         if question is not None:
             yield question
@@ -61,7 +61,7 @@ def _make_block_questions(file: SourceFile, draw: random.Random) -> Iterator[Que
 def _make_block_question(file: SourceFile, *, first: int, last: int) -> Question | None:
     """Return the question for these lines, counted from 1.
 
-    Returns None if the body begins on the line of its head, or is too long.
+    Returns None if the line above the body is not its head, or if the body is too long.
     """
     lines = file.text.split("\n")
     body = lines[first - 1 : last]

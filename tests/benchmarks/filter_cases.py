@@ -2,8 +2,8 @@
 
 The cases are those of `tests/unit/inference/filter_cases`. Standard error lists the shares by
 language and by kind of case, and each case in which another text is shown. `more_broken` counts the
-cases whose file has more syntax errors or unmatched brackets with the shown text than without text
-and than with the expected text.
+cases whose file has more syntax errors or unmatched brackets with the shown text than without text,
+and also more than with the expected text.
 
     python -m tests.benchmarks.filter_cases [--folder FOLDER] [--rounds 3]
 """
@@ -58,10 +58,14 @@ async def _measure(cases: Sequence[FilterCase], num_rounds: int, report: Report)
     report.figure("cpu", median(cpu_ms), "ms a completion", windows=windows(cpu_ms))
 
 
-def _say_shares(name: str, names: Iterable[str], names_of_wrong: Iterable[str]) -> None:
-    num_wrong = Counter(names_of_wrong)
-    for value, count in sorted(Counter(names).items()):
-        say(f"{name} {value}: {count - num_wrong[value]} of {count}")
+def _say_shares(property_name: str, values: Iterable[str], wrong_values: Iterable[str]) -> None:
+    """Print the share of right cases for each value of a property (language or kind).
+
+    `values` are those of all cases, `wrong_values` those of the wrong cases.
+    """
+    num_wrong = Counter(wrong_values)
+    for value, count in sorted(Counter(values).items()):
+        say(f"{property_name} {value}: {count - num_wrong[value]} of {count}")
 
 
 async def _measure_cpu_ms(cases: Sequence[FilterCase]) -> float:

@@ -88,16 +88,16 @@ async def measure(running: Running, plan: Plan, report: Report) -> None:
             _report_ratios(report, size, names, samples, is_longest=is_longest)
 
 
-async def _warm_up(all_routes: Sequence[Route], text: CodeText, mode: str) -> None:
+async def _warm_up(used_routes: Sequence[Route], text: CodeText, mode: str) -> None:
     """Open the connections and run each code path once."""
-    for route in all_routes:
+    for route in used_routes:
         await route.first_token(
             text.sample(mode=mode, num_tokens=100, max_tokens=MAX_TOKENS), text.pool, mode
         )
 
 
 async def _measure_prompt(
-    all_routes: Sequence[Route], text: CodeText, case: tuple[int, str, int], samples: Samples
+    used_routes: Sequence[Route], text: CodeText, case: tuple[int, str, int], samples: Samples
 ) -> None:
     """Send one prompt cold and then warm over each route.
 
@@ -109,7 +109,7 @@ async def _measure_prompt(
     for state in rounds:
         tokens = {
             route.name: await route.first_token(sample, text.pool, mode)
-            for route in random.sample(all_routes, len(all_routes))
+            for route in random.sample(used_routes, len(used_routes))
         }
         has_text = all(token.text_ms is not None for token in tokens.values())
         samples.num_by_text += has_text
@@ -128,14 +128,11 @@ def _report_results(report: Report, size: int, names: Sequence[str], samples: Sa
             report.figure(f"{name}.{state}.{size}", median(times), "ms", **spread(times), **about)
         for name in names:
             if name in ("websocket", "http"):
-                _report_added(report, f"{name}.added", f"{state}.{size}", (samples, name))
+                _report_added(report, samples, name=name, state=state, size=size)
 
 
-def _report_added(
-    report: Report, figure: str, quantity: str, samples_of_route: tuple[Samples, str]
-) -> None:
-    samples, name = samples_of_route
-    state = quantity.partition(".")[0]
+def _report_added(report: Report, samples: Samples, *, name: str, state: str, size: int) -> None:
+    """Report the time that the gateway adds on the route `name`."""
     through_gateway = samples.times[name, state]
     for direct_route, kind in (("direct", ""), ("direct_text", "_to_text")):
         pairs = list(zip(through_gateway, samples.times[direct_route, state], strict=True))
@@ -143,11 +140,12 @@ def _report_added(
         ratio = round(median([own / direct for own, direct in pairs]), 3)
         more = spread(added) | {"interval95": interval(added), "ratio": ratio}
         if state == "warm" and direct_route == "direct":
-            report.target(f"{figure}.{quantity}", median(added), "ms", at_most=MAX_ADDED_MS, **more)
+            figure = f"{name}.added.{state}.{size}"
+            report.target(figure, median(added), "ms", at_most=MAX_ADDED_MS, **more)
         else:
             # Cold results have no target: two equal prefills differ by more than the gateway adds,
             # as the interval shows.
-            report.figure(f"{figure}{kind}.{quantity}", median(added), "ms", **more)
+            report.figure(f"{name}.added{kind}.{state}.{size}", median(added), "ms", **more)
 
 
 def _report_ratios(

@@ -57,12 +57,13 @@ async def _measure(num_rounds: int, report: Report) -> None:
     async with _engine() as url:
         with create_home() as home:
             gateway_context = own_gateway(home, engine_url=url, replica=url)
+            # In a thread: starting and stopping a gateway blocks, but this loop runs the engine.
             running = await asyncio.to_thread(gateway_context.__enter__)
             try:
                 for name in ("whole", "growing"):
                     before = len(read_delivered_records(home))
                     await _measure_editor(running, num_rounds, report, name)
-                    await asyncio.sleep(4 * SHIP_EVERY_S)
+                    await asyncio.sleep(4 * SHIP_EVERY_S)  # until the records are delivered
                     report_display_latency(report, name, read_delivered_records(home)[before:])
             finally:
                 await asyncio.to_thread(gateway_context.__exit__, None, None, None)

@@ -17,10 +17,10 @@ from tests.benchmarks.workload import Developers, websocket_group
 
 
 @dataclass(frozen=True, slots=True)
-class Engines:
-    """Engines of one kind, and how they are measured."""
+class EngineKind:
+    """A kind of engines, and how they are measured."""
 
-    kind: str
+    name: str
     start: Callable[[Home, int], AbstractContextManager[list[tuple[str, int]]]]
     seconds: float  # of each measurement
     warm_up_s: float = 1.0
@@ -31,13 +31,13 @@ class Engines:
 class Fleet:
     gateways: Sequence[tuple[str, int]]  # URL and process ID
     engines: Sequence[int]  # process IDs
-    kind: str  # of the engines
+    engine_kind: str
     keys: Sequence[str]
     groups: Sequence[ConnectionGroup]  # one for each gateway
 
     @property
     def label(self) -> str:
-        return f"{len(self.gateways)} gateways, {len(self.engines)} {self.kind} engines"
+        return f"{len(self.gateways)} gateways, {len(self.engines)} {self.engine_kind} engines"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,16 +88,16 @@ def _start_real_engines(_home: Home, count: int) -> Iterator[list[tuple[str, int
     Return the URL and the process ID of each.
     """
     with own_replicas(count) as replicas:
-        yield [(replica.url, replica.part.child.pid) for replica in replicas]
+        yield [(replica.url, replica.service.child.pid) for replica in replicas]
 
 
-def synthetic_engines(seconds: float) -> Engines:
-    return Engines("synthetic", _start_synthetic_engines, seconds)
+def synthetic_engines(seconds: float) -> EngineKind:
+    return EngineKind("synthetic", _start_synthetic_engines, seconds)
 
 
-def real_engines(seconds: float) -> Engines:
+def real_engines(seconds: float) -> EngineKind:
     # The first prompt of a file takes such an engine a third of a second, and there are two cores.
-    return Engines("real", _start_real_engines, seconds, warm_up_s=10.0, num_connections=4)
+    return EngineKind("real", _start_real_engines, seconds, warm_up_s=10.0, num_connections=4)
 
 
 def all_cores() -> Cores:
@@ -105,10 +105,12 @@ def all_cores() -> Cores:
 
 
 @contextmanager
-def fleet_of(home: Home, num_gateways: int, num_engines: int, *, kind: Engines) -> Iterator[Fleet]:
+def fleet_of(
+    home: Home, num_gateways: int, num_engines: int, *, kind: EngineKind
+) -> Iterator[Fleet]:
     """Start engines of this kind, Redis and the gateways.
 
-    Raises ServiceFailed if a part does not start.
+    Raises ServiceFailed if one of them does not start.
     """
     cores = all_cores()
     with ExitStack() as stack:
@@ -127,7 +129,7 @@ def fleet_of(home: Home, num_gateways: int, num_engines: int, *, kind: Engines) 
                 gateways, _split_keys(company.keys, kind.num_connections), strict=True
             )
         ]
-        fleet = Fleet(gateways, [pid for _, pid in engines], kind.kind, company.keys, groups)
+        fleet = Fleet(gateways, [pid for _, pid in engines], kind.name, company.keys, groups)
         say(fleet.label)
         yield fleet
 

@@ -33,7 +33,8 @@ class Target:
     def is_over(self) -> bool:
         return time.monotonic() >= self.ends_s
 
-    def request_line(self) -> bytes:
+    def unfinished_head(self) -> bytes:
+        """Return the head of a request, without the empty line that ends it."""
         return f"GET {self.path} HTTP/1.1\r\nHost: {self.host}\r\n".encode()
 
 
@@ -62,9 +63,8 @@ async def endless_header(target: Target) -> None:
     """Send 150 MiB in one header, repeatedly."""
     loop = asyncio.get_running_loop()
     while not target.is_over():
-        sock = await _connect(target)
-        with sock, suppress(OSError):
-            await loop.sock_sendall(sock, target.request_line() + b"X: ")
+        with suppress(OSError), await _connect(target) as sock:
+            await loop.sock_sendall(sock, target.unfinished_head() + b"X: ")
             for _ in range(150):
                 await loop.sock_sendall(sock, b"x" * _MIB)
 
@@ -72,10 +72,10 @@ async def endless_header(target: Target) -> None:
 async def many_headers(target: Target) -> None:
     """Send requests with 20,000 headers, repeatedly."""
     loop = asyncio.get_running_loop()
-    head = target.request_line() + b"".join(b"X-%d: y\r\n" % i for i in range(20_000)) + b"\r\n"
+    headers = b"".join(b"X-%d: y\r\n" % i for i in range(20_000))
+    head = target.unfinished_head() + headers + b"\r\n"
     while not target.is_over():
-        sock = await _connect(target)
-        with sock, suppress(OSError):
+        with suppress(OSError), await _connect(target) as sock:
             await loop.sock_sendall(sock, head)
             await loop.sock_recv(sock, 4_096)
 
@@ -87,7 +87,7 @@ async def slow_headers(target: Target) -> None:
         loop = asyncio.get_running_loop()
         while not target.is_over():
             with suppress(OSError), await _connect(target) as sock:
-                await loop.sock_sendall(sock, target.request_line())
+                await loop.sock_sendall(sock, target.unfinished_head())
                 while not target.is_over():
                     await asyncio.sleep(_LINE_EVERY_S)
                     await loop.sock_sendall(sock, b"X: y\r\n")
@@ -104,7 +104,7 @@ async def unread_answers(target: Target) -> None:
         while not target.is_over():
             with suppress(OSError), await _connect(target, receive_buffer=4_096) as sock:
                 # Ten pipelined requests: their responses fill the buffers of both sides.
-                await loop.sock_sendall(sock, (target.request_line() + b"\r\n") * 10)
+                await loop.sock_sendall(sock, (target.unfinished_head() + b"\r\n") * 10)
                 await asyncio.sleep(max(target.ends_s - time.monotonic(), 0))
             await asyncio.sleep(_LINE_EVERY_S)
 

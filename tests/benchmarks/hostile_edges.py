@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from caret.local.caret_services import manage
+from caret.local.caret_services import manage_command
 from tests.benchmarks.control_plane import control_plane
 from tests.benchmarks.hostile_clients import ATTACKS
 from tests.benchmarks.installation import create_home
@@ -99,7 +99,7 @@ def _console(cores: tuple[Cores, Cores]) -> Iterator[Server]:
         url = f"http://127.0.0.1:{port}"
         program = Program(
             name="console",
-            command=manage("console"),
+            command=manage_command("console"),
             ready_url=f"{url}/readyz",
             environment={"CARET_CONSOLE_PORT": str(port)},
         )
@@ -124,11 +124,15 @@ def _measure(server: Server, attack: str, seconds: float, report: Report) -> Non
     say(f"{server.name}: {attack}")
     quiet_ms = _time_other_client(server, _QUIET_S)
     before_mb = memory_mb(server.pid)
-    with _run_attack(server, attack, seconds), _watch_memory(server.pid) as memory:
+    with _run_attack(server, attack, seconds), _watch_memory(server.pid) as memory_samples:
         during_ms = _time_other_client(server, seconds)
     name = f"{server.name}.{attack}"
     report.target(
-        f"{name}.memory", max(memory) - before_mb, "MB", at_most=MAX_MEMORY_MB, before=before_mb
+        f"{name}.memory",
+        max(memory_samples) - before_mb,
+        "MB",
+        at_most=MAX_MEMORY_MB,
+        before=before_mb,
     )
     delay_ms = max(during_ms) - median(quiet_ms)
     report.target(
@@ -143,13 +147,18 @@ def _measure(server: Server, attack: str, seconds: float, report: Report) -> Non
 
 @contextmanager
 def _run_attack(server: Server, attack: str, seconds: float) -> Iterator[None]:
-    """Run the attack in a process of low priority, which yields its core to the other client."""
+    """Run the attack in a process of low priority, which yields its core to the other client.
+
+    Raises SystemExit if the attack fails: its results would prove nothing.
+    """
     parts = urlsplit(server.url)
     command = [sys.executable, "-m", "tests.benchmarks.hostile_clients", attack]
     command += [str(parts.hostname), str(parts.port), server.largest_path, str(seconds)]
     with subprocess.Popen(command, preexec_fn=lambda: os.nice(15)) as process:
         yield
-        process.wait(timeout=_TIMEOUT_S)
+        status = process.wait(timeout=_TIMEOUT_S)
+    if status:
+        raise SystemExit(f"The attack {attack} failed with status {status}.")
 
 
 @contextmanager

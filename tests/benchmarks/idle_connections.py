@@ -86,7 +86,7 @@ class Editors:
     async def await_others_closed(self) -> float:
         """Return the seconds until the gateway has closed its side.
 
-        Raises TimeoutError.
+        Some of the connections may still be open then: at most _SPARE_FILES. Raises TimeoutError.
         """
         began_s = time.perf_counter()
         sockets = Path(f"/proc/{self.gateway.pid}/fd")
@@ -148,14 +148,15 @@ async def _measure(
         stack.callback(editors.few.close)
         stack.callback(editors.others.close)
         await editors.few.open()
-        few = await _load(editors, [(editors.few, _RATE)], (options.seconds, "few"), report)
+        seconds = options.seconds
+        few = await _load(editors, [(editors.few, _RATE)], report, name="few", seconds=seconds)
         await _open_others(editors, report)
         all_groups = _divide_load(editors)
-        many = await _load(editors, all_groups, (options.seconds, "many"), report)
+        many = await _load(editors, all_groups, report, name="many", seconds=seconds)
         ratio = percentile(many.first_ms, 99) / percentile(few.first_ms, 99)
         report.target("first_token.times_few", ratio, "ratio", at_most=MAX_TIMES_FEW)
         await _cut_and_reconnect(editors, report)
-        await _load(editors, all_groups, (_AFTER_RECONNECT_S, "again"), report)
+        await _load(editors, all_groups, report, name="again", seconds=_AFTER_RECONNECT_S)
 
 
 def _editors(gateway: Gateway, keys: Sequence[str], *, num: int) -> Editors:
@@ -195,10 +196,11 @@ def _divide_load(editors: Editors) -> list[tuple[ConnectionGroup, float]]:
 async def _load(
     editors: Editors,
     groups: Sequence[tuple[ConnectionGroup, float]],
-    window: tuple[float, str],
     report: Report,
+    *,
+    name: str,
+    seconds: float,
 ) -> Tally:
-    seconds, name = window
     num_connections = sum(group.num_connections for group, _ in groups)
     say(f"{num_connections} connections, {_RATE:g} requests a second")
     await send_at_rate(groups, seconds=_WARM_UP_S)

@@ -35,7 +35,12 @@ from caret.contracts.usage import (
 from caret.foundation.ids import KeyId, TenantId, UserId, new_request_id
 from inference.recording.journal import FileJournal
 from inference.recording.redis_shipper import RedisShipper
-from tests.benchmarks.control_plane import ControlPlane, Workers, control_plane, kill_and_start
+from tests.benchmarks.control_plane import (
+    ControlPlane,
+    WorkerAndBeat,
+    control_plane,
+    kill_and_start,
+)
 from tests.benchmarks.results import Report, say
 
 MIN_RATE: Final = 3_000.0
@@ -57,7 +62,7 @@ def main(arguments: Sequence[str]) -> int:
     with control_plane() as plane:
         tenants = plane.make_tenants(_NUM_TENANTS)
         _measure_rate(plane, report, _fill_stream(plane, tenants, options.records))
-        sent_ids = _under_faults(plane, tenants, options)
+        sent_ids = _ingest_under_faults(plane, tenants, options)
         _compare(plane, report, sent_ids)
     return report.exit_status
 
@@ -79,7 +84,7 @@ def _fill_stream(plane: ControlPlane, tenants: Sequence[str], count: int) -> Sen
 
 def _measure_rate(plane: ControlPlane, report: Report, sent_ids: SentIds) -> None:
     count = sum(map(len, sent_ids.values()))
-    with plane.worker():
+    with plane.run_worker_and_beat():
         _wait(lambda: _num_stored(plane, sent_ids) > 0)
         began_s, before = time.perf_counter(), _num_stored(plane, sent_ids)
         _wait(lambda: _num_stored(plane, sent_ids) >= count)
@@ -89,19 +94,19 @@ def _measure_rate(plane: ControlPlane, report: Report, sent_ids: SentIds) -> Non
     report.judged("rate", rate, "records/s", passed=passed, target=target, records=count)
 
 
-def _under_faults(
+def _ingest_under_faults(
     plane: ControlPlane, tenants: Sequence[str], options: argparse.Namespace
 ) -> SentIds:
     sent_ids: SentIds = {tenant: set() for tenant in tenants}
     # The load runs in another thread, because the processes must be started by the main thread:
     # they end with the thread that started them (pdeathsig).
     load = Thread(target=lambda: asyncio.run(_run_gateway(plane, sent_ids, options)))
-    with plane.worker() as workers:
+    with plane.run_worker_and_beat() as workers:
         load.start()
-        for part in (workers.worker, plane.valkey, plane.postgres):
-            _supervise(options.seconds / 5, workers)
-            say(f"{part.name} is being killed")
-            kill_and_start(part)
+        for service in (workers.worker, plane.valkey, plane.postgres):
+            _supervise(options.seconds / 5, workers)  # the kills are spread over the load
+            say(f"{service.name} is being killed")
+            kill_and_start(service)
         while load.is_alive():
             _supervise(_LOOK_EVERY_S, workers)
         count = sum(map(len, sent_ids.values()))
@@ -114,7 +119,7 @@ def _under_faults(
     return sent_ids
 
 
-def _supervise(seconds: float, workers: Workers) -> None:
+def _supervise(seconds: float, workers: WorkerAndBeat) -> None:
     until_s = time.monotonic() + seconds
     while time.monotonic() < until_s:
         workers.restart_ended()

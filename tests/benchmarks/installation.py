@@ -77,7 +77,7 @@ class Running:
 class Home:
     paths: EmbeddedPaths
     environment: dict[str, str] = field(repr=False)
-    mark: str  # the tag of this home's processes, which their environment contains
+    tag: str  # of this home's processes, whose environment contains it
 
 
 @contextmanager
@@ -109,16 +109,16 @@ def engine_of(up_file: Path | None, home: Home) -> Iterator[str]:
 def create_home() -> Iterator[Home]:
     """Create a temporary home: the folder CARET_HOME of an installation's files.
 
-    Processes that are tagged with its mark end with it, even if this process is killed.
+    Processes with its tag end when the block ends, even if this process is killed.
     """
     paths = EmbeddedPaths(Path(tempfile.mkdtemp(prefix="caret-bench-")))
-    mark = new_tag(paths.home)
+    tag = new_tag(paths.home)
     inherited = {name: text for name, text in os.environ.items() if name not in _EXCLUDED_VARIABLES}
-    environment = inherited | tag_environment(mark) | {"CARET_HOME": str(paths.home)}
+    environment = inherited | tag_environment(tag) | {"CARET_HOME": str(paths.home)}
     try:
         write_credentials(paths)
-        with Watchdog(mark):
-            yield Home(paths=paths, environment=environment, mark=mark)
+        with Watchdog(tag):
+            yield Home(paths=paths, environment=environment, tag=tag)
     finally:
         for folder in (paths.home, paths.sockets):
             shutil.rmtree(folder, ignore_errors=True)
@@ -127,8 +127,8 @@ def create_home() -> Iterator[Home]:
 @contextmanager
 def own_engine(home: Home) -> Iterator[str]:
     settings = engine_from_environment(free_port())
-    part = build_engine_service(settings, paths=home.paths, environment=home.environment)
-    with started(part):
+    service = build_engine_service(settings, paths=home.paths, environment=home.environment)
+    with started(service):
         yield settings.url
 
 
@@ -144,27 +144,27 @@ def own_gateway(
     """Start a gateway, and a Valkey that holds two tenants.
 
     The gateway reaches its engine at `replica`; `others` are further replicas of its pools. If
-    `pools` is given, it is the text of the whole catalogue, and `others` is not used.
+    `pools` is given, it is the text of the whole catalogue, and neither of them is used.
     """
     port = free_port()
     with ExitStack() as stack:
-        stack.enter_context(EmbeddedValkey(home.paths, tag_environment=tag_environment(home.mark)))
+        stack.enter_context(EmbeddedValkey(home.paths, tag_environment=tag_environment(home.tag)))
         acme_key, globex_key = (publish_tenant(home.paths, slug) for slug in SLUGS)
-        part = gateway_part(
+        service = build_gateway_service(
             home, port=port, replicas=[replica, *others], pools=pools, has_token_healing=True
         )
-        stack.enter_context(started(part))
+        stack.enter_context(started(service))
         yield Running(
             gateway_url=f"http://127.0.0.1:{port}",
             engine_url=engine_url,
             pools_file=home.paths.pools,
-            gateway_pid=part.child.pid,
+            gateway_pid=service.child.pid,
             acme_key=acme_key,
             globex_key=globex_key,
         )
 
 
-def gateway_part(
+def build_gateway_service(
     home: Home,
     *,
     port: int,
@@ -271,14 +271,14 @@ def new_credential(root_secret: bytes) -> tuple[Credential, str]:
 
 
 @contextmanager
-def started(part: Service) -> Iterator[None]:
-    say(f"Starting {part.name}")
-    part.launch()
-    await_ready(part)
+def started(service: Service) -> Iterator[None]:
+    say(f"Starting {service.name}")
+    service.launch()
+    await_ready(service)
     try:
         yield
     finally:
-        part.child.stop()
+        service.child.stop()
 
 
 def _read_up_file(up_file: Path) -> Running:

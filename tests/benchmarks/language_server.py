@@ -33,7 +33,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
-from itertools import islice
+from itertools import cycle, islice
 from pathlib import Path
 from statistics import median
 from typing import Final
@@ -46,7 +46,7 @@ from tests.benchmarks.edit_sessions import Change, Session, make_sessions, read_
 from tests.benchmarks.installation import Home, Running, create_home, engine_of, own_gateway
 from tests.benchmarks.oracle_engine import OracleEngine, running_oracle
 from tests.benchmarks.results import Report, say, spread
-from tests.benchmarks.typing_replay import KEYS, Replay, Stroke, Typist
+from tests.benchmarks.typing_replay import KEY_PRESS_KINDS, Replay, Stroke, Typist
 from tests.stack.language_server import (
     LanguageServer,
     OpenBuffer,
@@ -89,6 +89,7 @@ async def _measure_with_oracle(options: argparse.Namespace, report: Report) -> N
     async with running_oracle() as oracle:
         with create_home() as home:
             gateway_context = own_gateway(home, engine_url=oracle.url, replica=oracle.url)
+            # In a thread: starting and stopping a gateway blocks, but this loop runs the engine.
             running = await asyncio.to_thread(gateway_context.__enter__)
             try:
                 await _measure(home, running, options, report, oracle)
@@ -132,7 +133,7 @@ async def _measure(
             if oracle is not None:
                 oracle.text = _final_text(session)
             await play(running, session, replay)
-        await asyncio.sleep(4 * SHIP_EVERY_S)
+        await asyncio.sleep(4 * SHIP_EVERY_S)  # until the records are delivered
         records = read_delivered_records(home)[before:]
         _report_results(report, name, replay, _completions(records))
         report_display_latency(report, name, records)
@@ -153,12 +154,12 @@ def _sessions(options: argparse.Namespace) -> Iterator[Session]:
     source = (
         read_recording(options.recording)
         if options.recording
-        else make_sessions(99, seed=options.seed)
+        else make_sessions(99, seed=options.seed)  # more than needed
     )
     for session in source:
         if num_keys >= options.keystrokes:
             return
-        num_keys += sum(change.kind in KEYS for change in session.changes[:_MAX_CHANGES])
+        num_keys += sum(change.kind in KEY_PRESS_KINDS for change in session.changes[:_MAX_CHANGES])
         yield session
 
 
@@ -281,7 +282,7 @@ def _completions(records: Sequence[UsageRecord]) -> list[CompletionRecord]:
 def _report_results(
     report: Report, name: str, replay: Replay, records: Sequence[CompletionRecord]
 ) -> None:
-    keys = [stroke for stroke in replay.strokes if stroke.is_key]
+    keys = [stroke for stroke in replay.strokes if stroke.is_key_press]
     finishes = Counter(str(record.finish_reason) for record in records)
     triggers = Counter(str(record.trigger) for record in records)
     share = len(records) / len(keys)
@@ -357,7 +358,7 @@ async def _cpu_while_typing(server: LanguageServer, buffer: OpenBuffer) -> float
     line = "def total(self, orders):\n    return sum(order.price for order in orders)\n"
     began_s, cpu_s = time.perf_counter(), _cpu_s(server.process.pid)
     pending = 0
-    for character in islice(line * 99, _KEYS_A_SECOND * _TYPING_S):
+    for character in islice(cycle(line), _KEYS_A_SECOND * _TYPING_S):
         buffer.type_text(character)
         if pending:
             server.notify("$/cancelRequest", {"id": pending})

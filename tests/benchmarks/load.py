@@ -45,8 +45,8 @@ class ConnectionGroup:
 
 @dataclass(slots=True)
 class Tally:
-    first_ms: list[float] = field(default_factory=list)
-    end_ms: list[float] = field(default_factory=list)
+    first_ms: list[float] = field(default_factory=list)  # of complete responses
+    end_ms: list[float] = field(default_factory=list)  # of all responses
     num_complete: int = 0
     failures: Counter[str] = field(default_factory=Counter)  # by ending, see `Answer`
     num_withheld: int = 0  # no connection was free: the load could not be sustained

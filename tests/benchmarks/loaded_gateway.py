@@ -14,7 +14,7 @@ import msgspec
 from caret.contracts.policy import Isolation, Mode, PolicyLimits, RateLimit, TenantPolicy, Tier
 from caret.contracts.snapshot import SCHEMA, TenantSnapshot, TenantStatus
 from caret.foundation.ids import TenantId
-from caret.local.caret_services import manage
+from caret.local.caret_services import manage_command
 from caret.local.databases.valkey import EmbeddedValkey
 from caret.local.engines.engine import MAX_CONTEXT_TOKENS, engine_from_environment
 from caret.local.engines.pools_file import render_pools, write_pools
@@ -32,8 +32,6 @@ from tests.stack.ports import free_port
 _ENDLESS: Final = RateLimit(per_minute=10_000_000, burst=1_000_000)
 _MAX_COMPLETIONS: Final = 8_192
 _MAX_CONNECTIONS_PER_KEY: Final = 1_000
-_MODES: Final = ("INLINE", "FIM")
-_FIRST_TOKEN_TARGET_MS: Final = 600_000  # so that nothing is shed: `overload` measures shedding
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +82,7 @@ def loaded_gateway(
     engine_url: str,
     company: Company,
     cores: tuple[Cores, Cores],
-    command: Sequence[str] = manage("gateway"),
+    command: Sequence[str] = manage_command("gateway"),
 ) -> Iterator[Gateway]:
     """Run the gateway on the first of `cores` and Redis on the second."""
     own_cores, other_cores = cores
@@ -97,7 +95,7 @@ def loaded_gateway(
 @contextmanager
 def redis_of(home: Home, company: Company, *, cores: Cores) -> Iterator[None]:
     """Run Redis with the company published."""
-    with pinned_to(cores), EmbeddedValkey(home.paths, tag_environment=tag_environment(home.mark)):
+    with pinned_to(cores), EmbeddedValkey(home.paths, tag_environment=tag_environment(home.tag)):
         publish(home.paths, company.snapshot)
         yield
 
@@ -107,7 +105,7 @@ def gateway_program(
     engine_urls: Sequence[str],
     *,
     name: str = "gateway",
-    command: Sequence[str] = manage("gateway"),
+    command: Sequence[str] = manage_command("gateway"),
 ) -> tuple[Program, str]:
     """Write the catalogue of pools, and return the gateway's program and its URL.
 
@@ -136,10 +134,6 @@ def gateway_program(
             "CARET_MAX_TENANT_CONCURRENCY_PERCENT": "100",
             "CARET_MAX_CONNECTIONS_PER_KEY": str(_MAX_CONNECTIONS_PER_KEY),
             "CARET_METRICS_PORT": str(free_port()),
-            **{
-                f"CARET_FIRST_TOKEN_TARGET_{mode}_MS": str(_FIRST_TOKEN_TARGET_MS)
-                for mode in _MODES
-            },
         },
     )
     return program, url

@@ -36,8 +36,8 @@ class OracleEngine:
 
     text: str = ""
     url: str = ""
-    right: float = RIGHT_SHARE
-    empty: float = EMPTY_SHARE
+    right_share: float = RIGHT_SHARE  # of the predicted words
+    empty_share: float = EMPTY_SHARE  # of the completions
     _tokenizer: Tokenizer = field(
         default_factory=lambda: Tokenizer.from_file(str(Path(WEIGHTS) / "tokenizer.json"))
     )
@@ -49,7 +49,7 @@ class OracleEngine:
             return [_WRONG]
         line_start = self.text.rfind("\n", 0, at) + 1
         # For 4 neighbouring cursors, all completions are empty or none, as with a real model.
-        if _chance("empty", line_start, (at - line_start) // 4) < self.empty:
+        if _chance("empty", line_start, (at - line_start) // 4) < self.empty_share:
             return []
         return list(self._predict_words(at))
 
@@ -60,7 +60,8 @@ class OracleEngine:
             num_lines += token.startswith("\n")
             if num_lines > _MAX_LINES:
                 return
-            if token.strip() and token[-1].isalnum() and _chance("word", match.end()) > self.right:
+            is_word = bool(token.strip()) and token[-1].isalnum()
+            if is_word and _chance("word", match.end()) > self.right_share:
                 yield token[: len(token) - len(token.lstrip())] + _WRONG
                 return
             yield token

@@ -79,7 +79,8 @@ _AT_RATE_S: Final = 6.0
 _FULL_LOAD_S: Final = 4.0
 _LITELLM_FULL_LOAD_S: Final = 12.0  # the first of 64 concurrent requests already waits for seconds
 _WARM_UP_S: Final = 1.5
-# Of a window of `cold`, and of its warm-up. There are not enough new files for longer ones.
+# The length of a window of `cold`, and of its warm-up. For longer ones, there are not enough new
+# files.
 _COLD_FULL_LOAD_S: Final = 1.5
 _MAX_COLD_RATE: Final = 700.0  # at full load
 
@@ -263,7 +264,7 @@ async def _saturate(contender: Contender, measurement: Measurements) -> None:
     before_s = cpu_s(contender.pid)
     tally = await send_at_full_load(contender.group, seconds=measured_s)
     measurement.count(tally)
-    # Divide by all responses, because those after the window cost CPU time, too.
+    # Divide by all complete responses, because those after the window cost CPU time, too.
     measurement.add(
         max_cpu_ms=1000 * (cpu_s(contender.pid) - before_s) / max(len(tally.first_ms), 1)
     )

@@ -24,7 +24,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from caret.local.databases.valkey import EmbeddedValkey
@@ -33,8 +33,8 @@ from caret.local.processes.process_tag import tag_environment
 from tests.benchmarks.installation import (
     SLUGS,
     Home,
+    build_gateway_service,
     create_home,
-    gateway_part,
     publish_tenant,
     started,
 )
@@ -75,9 +75,8 @@ class Site:
             thresholds = {
                 f"CARET_FIRST_TOKEN_TARGET_{mode}_MS": str(round(threshold_ms)) for mode in _MODES
             }
-            home = Home(home.paths, home.environment | thresholds, home.mark)
-        part = gateway_part(home, port=port, replicas=self.replicas)
-        with started(part):
+            home = replace(home, environment=home.environment | thresholds)
+        with started(build_gateway_service(home, port=port, replicas=self.replicas)):
             yield f"http://127.0.0.1:{port}"
 
 
@@ -89,7 +88,7 @@ def _site() -> Iterator[Site]:
             replicas = stack.enter_context(own_replicas(2))
         stack.enter_context(pinned_to(our_cores))
         home = stack.enter_context(create_home())
-        stack.enter_context(EmbeddedValkey(home.paths, tag_environment=tag_environment(home.mark)))
+        stack.enter_context(EmbeddedValkey(home.paths, tag_environment=tag_environment(home.tag)))
         keys = [publish_tenant(home.paths, slug) for slug in SLUGS]
         yield Site(home, [replica.entry for replica in replicas], keys)
 
@@ -179,16 +178,17 @@ class Phases:
     burst_ended_s: float
     burst_s: float
     after_s: float  # from the end of the burst to the last request
-    num_withheld: int  # requests that were not sent, because no editor was free
+    num_withheld: int  # requests of the burst that were not sent, because no editor was free
 
 
 async def _burst(editors: Editors, capacity: float, options: argparse.Namespace) -> Phases:
     await editors.open()
     before = await editors.send_at_rate(_CALM_LOAD * capacity, seconds=options.calm_seconds)
     say("the burst")
+    num_withheld_before = editors.num_withheld
     burst = await editors.send_at_rate(_BURST_LOAD * capacity, seconds=options.seconds)
     burst_ended_s = max(observation.sent_s for observation in burst)
-    num_withheld = editors.num_withheld
+    num_withheld = editors.num_withheld - num_withheld_before
     say("calm again")
     after = await editors.send_at_rate(_CALM_LOAD * capacity, seconds=options.calm_seconds)
     editors.close()
@@ -197,10 +197,8 @@ async def _burst(editors: Editors, capacity: float, options: argparse.Namespace)
 
 
 def _report_results(report: Report, phases: Phases, *, target_ms: float, capacity: float) -> None:
-    first_ms, shed = (
-        _first_ms(phases.burst),
-        [observation for observation in phases.burst if observation.is_shed],
-    )
+    first_ms = _first_ms(phases.burst)
+    shed = [observation for observation in phases.burst if observation.is_shed]
     _report_p99(report, "burst.first_token_p99", first_ms, at_most=target_ms)
     gateway_ms = [
         observation.gateway_total_ms

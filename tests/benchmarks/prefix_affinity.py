@@ -188,7 +188,7 @@ async def _lose_one(report: Report, code: CodeText, gateway: Running, victim: Ow
         for number in range(sum(_LOSS_ROUNDS)):
             if number == num_before:
                 say(f"{victim.name} is being killed")
-                victim.part.child.kill()
+                victim.service.child.kill()
             if number == num_before + num_during:
                 say(f"{victim.name} is being restarted")
                 await asyncio.to_thread(victim.restart)
@@ -226,15 +226,15 @@ async def _lose_one(report: Report, code: CodeText, gateway: Running, victim: Ow
 def _gateways(
     replicas: Sequence[OwnReplica], sizes: Sequence[int]
 ) -> Iterator[dict[int, list[Running]]]:
-    """Start the gateways and return them by their number of replicas.
+    """Start the gateways and yield them by their number of replicas.
 
-    There is one gateway with one replica for every replica, and one gateway for each size.
+    Each replica has a gateway of its own, and there is one gateway for each of the sizes.
     """
     with ExitStack() as stack:
 
-        def start(own_replicas: Sequence[OwnReplica]) -> Running:
+        def start(gateway_replicas: Sequence[OwnReplica]) -> Running:
             home = stack.enter_context(create_home())
-            first, *other_replicas = own_replicas
+            first, *other_replicas = gateway_replicas
             return stack.enter_context(
                 own_gateway(
                     home,

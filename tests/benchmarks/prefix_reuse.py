@@ -58,7 +58,7 @@ LAYOUTS: Final = ("psm-sliding", "psm", "spm", "stable", "efim")
 OUR_LAYOUT: Final = "stable"
 USUAL_LAYOUT: Final = "psm-sliding"
 MIN_CACHED_PERCENT: Final = 93.0
-MAX_FIRST_TOKEN_SHARE: Final = 1 / 3
+MAX_FIRST_TOKEN_SHARE: Final = 1 / 3  # of the usual layout's first-token time
 # How long editors wait for another key before they send a request.
 DEBOUNCE_MS: Final = 75.0
 MAX_TOKENS: Final = 64
@@ -132,7 +132,9 @@ class Gateway:
     finishes: Counter[str] = field(default_factory=Counter)
     num_requests: int = 0
 
-    async def ask(self, change: Change, request: CompletionRequest, pause_ms: float | None) -> None:
+    async def request_completion(
+        self, change: Change, request: CompletionRequest, pause_ms: float | None
+    ) -> None:
         """Request a completion after a change.
 
         `pause_ms` is the time to the next change, or None if there is none.
@@ -196,12 +198,12 @@ async def measure(
 
     `max_tokens` is the length of completions through the gateway.
     """
-    tokens = load_tokenizer(model.path)
+    tokenizer = load_tokenizer(model.path)
     layouts = [
         Layout(
             name,
             PromptWriter(
-                tokens,
+                tokenizer,
                 model=model.served_name,
                 max_context_tokens=MAX_CONTEXT_TOKENS,
                 clock=SystemClock(),
@@ -233,7 +235,7 @@ async def measure(
 def _sessions(options: argparse.Namespace) -> Iterator[Session]:
     if options.recording is not None:
         return iter(read_recording(options.recording))
-    return make_sessions(options.keystrokes, seed=options.seed)
+    return make_sessions(options.keystrokes, seed=options.seed)  # more than needed
 
 
 async def _replay(
@@ -248,14 +250,15 @@ async def _replay(
     opened = _request(session, "", session.text)
     for layout in layouts:
         await engine.first_token(layout, _admitted(principal, opened))
-    await gateway.ask(Change(0.0, "jump", 0), opened, None)
+    await gateway.request_completion(Change(0.0, "jump", 0), opened, None)
+    # The last change is paired with itself, because no other change follows it.
     for (change, request), (following, _) in pairwise([*requests, requests[-1]]):
-        pause_ms = following.at_ms - change.at_ms
+        pause_ms = None if following is change else following.at_ms - change.at_ms
         for layout in random.sample(layouts, len(layouts)):
             first_token = await engine.first_token(layout, _admitted(principal, request))
-            is_superseded = following is not change and pause_ms < DEBOUNCE_MS + first_token[-1]
+            is_superseded = pause_ms is not None and pause_ms < DEBOUNCE_MS + first_token[-1]
             layout.measured.append(MeasuredRequest(change.kind, *first_token, is_superseded))
-        await gateway.ask(change, request, None if following is change else pause_ms)
+        await gateway.request_completion(change, request, pause_ms)
 
 
 def _iterate_requests(

@@ -16,7 +16,7 @@ from tests.benchmarks.installation import Home, started
 from tests.benchmarks.results import Report, say
 
 Cores = frozenset[int]
-MAX_NEIGHBOURS: Final = 0.1  # cores, on average: the background load of an idle machine
+MAX_NEIGHBOUR_CORES: Final = 0.1  # cores, on average: the background load of an idle machine
 _READY_TIMEOUT_S: Final = 60.0
 _TICKS_PER_S: Final = os.sysconf("SC_CLK_TCK")
 
@@ -62,7 +62,7 @@ class Program:
 
 @contextmanager
 def running(home: Home, program: Program, *, cores: Cores) -> Iterator[int]:
-    """Run the program and return its process ID.
+    """Run the program and yield its process ID.
 
     Raises ServiceFailed if it does not start.
     """
@@ -73,18 +73,21 @@ def running(home: Home, program: Program, *, cores: Cores) -> Iterator[int]:
         environment=home.environment | program.environment,
         folder=REPOSITORY,
     )
-    part = CommandService(
+    service = CommandService(
         make_spec=lambda: spec,
         ready_check=lambda: is_responding(program.ready_url),
         name=program.name,
         ready_timeout_s=_READY_TIMEOUT_S,
     )
-    with pinned_to(cores), started(part):
-        yield part.child.pid
+    with pinned_to(cores), started(service):
+        yield service.child.pid
 
 
 def cpu_s(pid: int) -> float:
-    """Return the CPU seconds of the process and its children so far, in user and system mode."""
+    """Return the CPU seconds of the process and its children so far, in user and system mode.
+
+    Children that have ended are included, if their parent has waited for them.
+    """
     return sum(_own_cpu_s(process_id) for process_id in _process_tree(pid))
 
 
@@ -110,16 +113,16 @@ class Neighbours:
     """
 
     _began_s: float = field(default_factory=time.monotonic)
-    _others_s: float = field(default_factory=lambda: _others_cpu_s())
+    _cpu_s_before: float = field(default_factory=lambda: _others_cpu_s())
 
     def num_cores(self) -> float:
         """Return the cores used on average so far."""
-        return (_others_cpu_s() - self._others_s) / (time.monotonic() - self._began_s)
+        return (_others_cpu_s() - self._cpu_s_before) / (time.monotonic() - self._began_s)
 
     def report(self, report: Report, name: str) -> None:
         """Report whether the machine was quiet enough to trust the results."""
         num_cores = self.num_cores()
-        is_quiet = num_cores <= MAX_NEIGHBOURS
+        is_quiet = num_cores <= MAX_NEIGHBOUR_CORES
         if not is_quiet:
             say(
                 f"Other processes used {num_cores:.1f} cores meanwhile: the figures are unreliable."
@@ -129,9 +132,11 @@ class Neighbours:
 
 def _others_cpu_s() -> float:
     """Return the CPU seconds of other processes, including time stolen by a hypervisor."""
-    fields = [int(field) for field in Path("/proc/stat").read_text().split("\n")[0].split()[1:9]]
-    idle, waiting = fields[3:5]
-    return (sum(fields) - idle - waiting) / _TICKS_PER_S - cpu_s(os.getpid())
+    first_line = Path("/proc/stat").read_text().partition("\n")[0]
+    # The values are described in proc_stat(5).
+    user, nice, system, _idle, _iowait, irq, softirq, steal = map(int, first_line.split()[1:9])
+    busy_ticks = user + nice + system + irq + softirq + steal
+    return busy_ticks / _TICKS_PER_S - cpu_s(os.getpid())
 
 
 def memory_mb(pid: int) -> float:
@@ -162,8 +167,8 @@ def _own_cpu_s(pid: int) -> float:
         return 0.0
     # The second field, the name in brackets, may contain spaces.
     fields = text.rpartition(")")[2].split()
-    user, system = int(fields[11]), int(fields[12])
-    return (user + system) / _TICKS_PER_S
+    # utime, stime, and the same of the children that were waited for (proc_pid_stat(5))
+    return sum(map(int, fields[11:15])) / _TICKS_PER_S
 
 
 def _status(pid: int, name: str) -> int:

@@ -47,7 +47,7 @@ from inference.pools.pool_config import Pool, read_pool_config
 from inference.pools.vllm.engine import VllmEngine
 from inference.pools.vllm.http_client import HttpClient
 from tests.benchmarks.eval_set import Question, choose_questions
-from tests.benchmarks.installation import create_home, engine_of, gateway_part, new_tenant
+from tests.benchmarks.installation import build_gateway_service, create_home, engine_of, new_tenant
 from tests.benchmarks.results import Report, percentile, say
 from tests.benchmarks.synthetic_code import tier_of
 
@@ -62,7 +62,6 @@ _FILTERS: Final = ("engine", "plain", "syntax")
 _LONG_FILE_LINES: Final = 5_000
 _MAX_VALID_P99_MICROS: Final = 2_000.0
 
-
 Answered = tuple[list[EngineChunk], AdmittedRequest, Prompt]  # a response and its request
 
 
@@ -71,8 +70,8 @@ class FilterResults:
     """The results of one filter for the engine's completions, in the order of the questions."""
 
     texts: list[str] = field(default_factory=list)
-    has_parsed: list[bool | None] = field(default_factory=list)  # None: nothing is shown
-    is_exact: list[bool] = field(default_factory=list)
+    parse_results: list[bool | None] = field(default_factory=list)  # None: nothing is shown
+    exact_matches: list[bool] = field(default_factory=list)
     # Chunks until the first text was sent; None: no text was sent.
     first_chunks: list[int | None] = field(default_factory=list)
     cpu_micros: list[float] = field(default_factory=list)
@@ -89,7 +88,8 @@ def main(arguments: Sequence[str]) -> int:
         num_lines=options.lines, num_blocks=options.blocks, seed=options.seed
     )
     with create_home() as home, engine_of(options.up, home) as engine_url:
-        gateway_part(home, port=0, replicas=(engine_url,), has_token_healing=True)  # writes pools
+        # This writes the pools file. The gateway is not started.
+        build_gateway_service(home, port=0, replicas=(engine_url,), has_token_healing=True)
         _measure(home.paths.pools, selected_questions, report)
     asyncio.run(_measure_answers(report, selected_questions))
     _measure_cpu(report, selected_questions)
@@ -269,9 +269,9 @@ class _Replay:
 
 def _add_result(results: FilterResults, question: Question, text: str) -> None:
     results.texts.append(text)
-    results.is_exact.append(text == question.answer.rstrip())
+    results.exact_matches.append(text == question.answer.rstrip())
     document = question.prefix + text + question.suffix
-    results.has_parsed.append(is_parsable(document) if text else None)
+    results.parse_results.append(is_parsable(document) if text else None)
 
 
 def _report_results(report: Report, kind: str, by_filter: dict[str, FilterResults]) -> None:
@@ -280,23 +280,23 @@ def _report_results(report: Report, kind: str, by_filter: dict[str, FilterResult
         return
     for filter_name, results in by_filter.items():
         about = {"n": number, "shown": results.num_shown}
-        parsed = sum(map(bool, results.has_parsed)) / max(1, results.num_shown)
+        parsed = sum(map(bool, results.parse_results)) / max(1, results.num_shown)
         report.figure(f"{kind}.{filter_name}.parses", parsed, "share of shown", **about)
         report.figure(
-            f"{kind}.{filter_name}.exact", sum(results.is_exact) / number, "share", **about
+            f"{kind}.{filter_name}.exact", sum(results.exact_matches) / number, "share", **about
         )
     before, after = by_filter["engine"], by_filter["syntax"]
     for earlier in ("engine", "plain"):
         _report_lost(report, f"{kind}.exact_lost_of_{earlier}", by_filter[earlier], after)
-    pairs = zip(before.has_parsed, after.has_parsed, strict=True)
+    pairs = zip(before.parse_results, after.parse_results, strict=True)
     still_parses = [bool(parses_after) for parsed_before, parses_after in pairs if parsed_before]
     num_parsed, parsed_share = len(still_parses), sum(still_parses) / max(1, len(still_parses))
     report.figure(f"{kind}.parseable_kept", parsed_share, "of what parsed unfiltered", n=num_parsed)
     firsts = zip(after.first_chunks, by_filter["plain"].first_chunks, strict=True)
     delay_tokens = [
-        our_chunk - their_chunk
-        for our_chunk, their_chunk in firsts
-        if our_chunk is not None and their_chunk is not None
+        syntax_chunk - plain_chunk
+        for syntax_chunk, plain_chunk in firsts
+        if syntax_chunk is not None and plain_chunk is not None
     ]
     report.target(f"{kind}.first_text_later", max(delay_tokens, default=0), "tokens", at_most=0.0)
     for filter_name in ("plain", "syntax"):
@@ -307,8 +307,8 @@ def _report_results(report: Report, kind: str, by_filter: dict[str, FilterResult
 
 def _report_lost(report: Report, figure: str, before: FilterResults, after: FilterResults) -> None:
     """Report the share of exact matches of `before` that are lost in `after`."""
-    lost = (sum(before.is_exact) - sum(after.is_exact)) / len(before.texts)
-    pairs = zip(before.is_exact, after.is_exact, strict=True)
+    lost = (sum(before.exact_matches) - sum(after.exact_matches)) / len(before.texts)
+    pairs = zip(before.exact_matches, after.exact_matches, strict=True)
     withheld = sum(was_exact and not is_exact for was_exact, is_exact in pairs)
     report.target(figure, lost, "share", at_most=MAX_LOST_EXACT, withheld=withheld)
 
@@ -326,7 +326,7 @@ async def _measure_answers(report: Report, selected_questions: Sequence[Question
             answered = (_in_chunks(question.answer), _admitted(question), prompt)
             await _judge(results, question, filter_name, answered)
         name, number = f"answers_changed.{filter_name}", len(selected_questions)
-        share = 1 - sum(results.is_exact) / number
+        share = 1 - sum(results.exact_matches) / number
         report.target(name, share, "share", at_most=MAX_LOST_EXACT, n=number)
 
 

@@ -156,12 +156,12 @@ class WebSocketConnection(ClientConnection):
     def data_received(self, data: bytes) -> None:
         self._buffer += data
         if not self._opened.done():
-            self._await_upgrade()
+            self._read_upgrade()
             return
         while (frame := self._take_frame()) is not None:
             self._on_frame(*frame)
 
-    def _await_upgrade(self) -> None:
+    def _read_upgrade(self) -> None:
         head, end, self._buffer = self._buffer.partition(b"\r\n\r\n")
         if not end:
             self._buffer = head

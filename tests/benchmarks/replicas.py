@@ -18,11 +18,11 @@ class OwnReplica:
     url: str
     name: str  # host:port
     entry: ReplicaEntry  # of the replica, in the pools file
-    part: Service
+    service: Service
 
     def restart(self) -> None:
-        self.part.launch()
-        await_ready(self.part)
+        self.service.launch()
+        await_ready(self.service)
 
 
 @contextmanager
@@ -42,7 +42,7 @@ def own_replicas_of(*arguments: tuple[str, ...]) -> Iterator[list[OwnReplica]]:
         replicas = [_launch_replica(stack, replica_arguments) for replica_arguments in arguments]
         for replica in replicas:
             say(f"Starting {replica.name}")
-            await_ready(replica.part)
+            await_ready(replica.service)
         yield replicas
 
 
@@ -55,10 +55,10 @@ def _launch_replica(stack: ExitStack, arguments: tuple[str, ...]) -> OwnReplica:
         settings,
         extra_arguments=(*settings.extra_arguments, *publishing, *arguments),
     )
-    part = build_engine_service(settings, paths=home.paths, environment=home.environment)
-    part.launch()
+    service = build_engine_service(settings, paths=home.paths, environment=home.environment)
+    service.launch()
     # The lambda looks `child` up when it is called, because a restart replaces the child.
-    stack.callback(lambda: part.child.stop())
+    stack.callback(lambda: service.child.stop())
     return OwnReplica(
         url=settings.url,
         name=settings.url.removeprefix("http://"),
@@ -67,7 +67,7 @@ def _launch_replica(stack: ExitStack, arguments: tuple[str, ...]) -> OwnReplica:
             "kv_events": f"tcp://127.0.0.1:{events}",
             "kv_replay": f"tcp://127.0.0.1:{replay}",
         },
-        part=part,
+        service=service,
     )
 
 

@@ -24,21 +24,24 @@ class Report:
     has_targets: bool = True  # False: targets are ignored, because the figures are of a tiny model
     about: Mapping[str, Any] = field(default_factory=dict)  # fields that each line contains
     lines: list[dict[str, Any]] = field(default_factory=list)  # printed so far
-    has_missed: bool = field(default=False)
+    has_missed: bool = False  # a target was missed
 
     def figure(self, name: str, value: float, unit: str, **more: Any) -> None:
+        """Print a result. `more` are further fields of its line."""
         line = {"benchmark": self.benchmark, "figure": name, "value": rounded(value), "unit": unit}
-        place = {**self.about, "machine": machine(), "commit": commit()}
-        self.lines.append(line | more | place)
+        origin = {**self.about, "machine": machine(), "commit": commit()}
+        self.lines.append(line | more | origin)
         print(json.dumps(self.lines[-1]), flush=True)
 
     def target(self, name: str, value: float, unit: str, *, at_most: float, **more: Any) -> None:
+        """Print a result whose target is a maximum."""
         passed = value <= at_most
         self.judged(name, value, unit, passed=passed, target=f"at most {at_most:g}", **more)
 
     def judged(
         self, name: str, value: float, unit: str, *, passed: bool, target: str, **more: Any
     ) -> None:
+        """Print a result that the caller has compared with its target."""
         if not self.has_targets:
             self.figure(name, value, unit, **more)
             return
@@ -66,7 +69,7 @@ def median(samples: Sequence[float]) -> float:
 
 
 def windows(values: Sequence[float]) -> list[float]:
-    """Return the rounded values, one for each repetition of a measurement, in their order."""
+    """Return the rounded values, one for each window (repetition) of a measurement, in order."""
     return [rounded(value) for value in values]
 
 

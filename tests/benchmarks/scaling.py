@@ -25,7 +25,7 @@ import uvloop
 
 from tests.benchmarks.gateway_fleet import (
     CpuSeconds,
-    Engines,
+    EngineKind,
     Fleet,
     fleet_of,
     real_engines,
@@ -41,7 +41,7 @@ from tests.benchmarks.workload import Developers, websocket_group
 _RATE: Final = 100.0  # streams/s, all gateways together, at most
 
 
-async def _measure(fleet: Fleet, report: Report, *, kind: Engines) -> None:
+async def _measure(fleet: Fleet, report: Report, *, kind: EngineKind) -> None:
     groups, seconds = fleet.groups, kind.seconds
     for group in groups:
         await group.open()
@@ -69,12 +69,14 @@ async def _measure(fleet: Fleet, report: Report, *, kind: Engines) -> None:
     per_core: float = rate * seconds / sum(cpu_seconds.gateways)
     report.figure("most of a gateway's core", per_core, "streams/s", fleet=fleet.label)
     if rate:
-        await _first_tokens(fleet, groups, report, rate=min(_RATE, rate / 2), seconds=seconds)
+        await _report_first_tokens(
+            fleet, groups, report, rate=min(_RATE, rate / 2), seconds=seconds
+        )
     for group in groups:
         group.close()
 
 
-async def _first_tokens(
+async def _report_first_tokens(
     fleet: Fleet, groups: Sequence[ConnectionGroup], report: Report, *, rate: float, seconds: float
 ) -> None:
     for group in groups:
@@ -89,20 +91,27 @@ async def _first_tokens(
 async def _measure_idle_connections(
     fleet: Fleet, keys: Sequence[str], count: int, report: Report
 ) -> None:
-    """Report the memory of idle connections to a gateway, and the time to open them."""
-    for url, pid in fleet.gateways[:1]:
-        before_mb = memory_mb(pid)
-        group = websocket_group(url, [keys[n % len(keys)] for n in range(count)], Developers(1))
-        began_s = time.perf_counter()
-        await group.open()
-        took_s = time.perf_counter() - began_s
-        more_kb = (memory_mb(pid) - before_mb) * 1024 / count
-        group.close()
-        report.figure("connections of a gateway", count, "open", seconds=round(took_s, 2))
-        report.figure("memory of a connection", more_kb, "KB")
+    """Report the memory of idle connections to the first gateway, and the time to open them."""
+    url, pid = fleet.gateways[0]
+    before_mb = memory_mb(pid)
+    group = websocket_group(url, [keys[n % len(keys)] for n in range(count)], Developers(1))
+    began_s = time.perf_counter()
+    await group.open()
+    took_s = time.perf_counter() - began_s
+    more_kb = (memory_mb(pid) - before_mb) * 1024 / count
+    group.close()
+    report.figure("connections of a gateway", count, "open", seconds=round(took_s, 2))
+    report.figure("memory of a connection", more_kb, "KB")
 
 
-def _run(counts: tuple[int, int], report: Report, *, kind: Engines, connections: int = 0) -> None:
+def _run(
+    counts: tuple[int, int], report: Report, *, kind: EngineKind, connections: int = 0
+) -> None:
+    """Measure a fleet with these numbers of gateways and engines.
+
+    With `connections`, measure that many idle connections, too.
+    """
+
     async def measure(fleet: Fleet) -> None:
         await _measure(fleet, report, kind=kind)
         if connections:

@@ -41,7 +41,7 @@ from tests.benchmarks.edit_sessions import Change, Session, make_sessions
 from tests.benchmarks.installation import Running, create_home, engine_of, own_gateway
 from tests.benchmarks.oracle_engine import FIRST_TOKEN_S, TOKEN_S, OracleEngine
 from tests.benchmarks.results import Report, median, say, spread
-from tests.benchmarks.typing_replay import KEYS
+from tests.benchmarks.typing_replay import KEY_PRESS_KINDS
 from tests.fakes.virtual_time import VirtualClock, run_in_virtual_time
 
 VISIBLE_S: Final = 0.15
@@ -114,9 +114,9 @@ class Result:
 
 async def replay(session: Session, gateway: SimulatedGateway, result: Result) -> None:
     editor = EditorSession(Settings(), VirtualClock(), lambda _status: None)
-    editor._client._gateway = gateway
+    editor._client._gateway = gateway  # instead of a connection
     editor.board.set(is_connected=True, signed_out_reason=None)
-    editor.assistant.can_grow = True
+    editor.completions.can_grow = True
     for file in session.files:
         editor.open(_URI.format(path=file.path), "python", file.text)
     uri = _URI.format(path=session.path)
@@ -124,6 +124,7 @@ async def replay(session: Session, gateway: SimulatedGateway, result: Result) ->
     text = session.text
     changes = session.changes[:_MAX_CHANGES]
     suggestion: InlineItem | None = None
+    # The last change is paired with itself. The user waits for a second after it.
     for change, following in pairwise([*changes, changes[-1]]):
         gap_s = (following.at_ms - change.at_ms) / 1000 if following is not change else 1.0
         start, end = (_position(text, at) for at in (change.at, change.at + change.delete))
@@ -133,14 +134,14 @@ async def replay(session: Session, gateway: SimulatedGateway, result: Result) ->
         if change.insert or change.delete:
             editor.change(uri, [TextChange(change.insert, start, end)])
         request = InlineRequest(_position(text, cursor))
-        suggestion = await _ask(
+        suggestion = await _request_suggestion(
             editor, uri, request, change, result, min(max(gap_s, 0), _MAX_PAUSE_S)
         )
     editor.close(uri)
     await asyncio.sleep(5)  # in simulated time, so that pending requests end
 
 
-async def _ask(
+async def _request_suggestion(
     editor: EditorSession,
     uri: str,
     request: InlineRequest,
@@ -151,24 +152,24 @@ async def _ask(
     """Wait for a suggestion until the next key; count it if it comes early enough."""
     loop = asyncio.get_running_loop()
     began_s = loop.time()
-    asking = asyncio.create_task(editor.assistant.provide(uri, request))
-    asking_done_s: list[float] = []
-    asking.add_done_callback(lambda _: asking_done_s.append(loop.time()))
+    task = asyncio.create_task(editor.completions.provide(uri, request))
+    done_times_s: list[float] = []  # one time, once the task is done
+    task.add_done_callback(lambda _: done_times_s.append(loop.time()))
     await asyncio.sleep(gap_s)
-    item = asking.result() if asking.done() else None
-    if not asking.done():
-        asking.cancel()
-        await asyncio.gather(asking, return_exceptions=True)
-    if change.kind in KEYS:
+    item = task.result() if task.done() else None
+    if not task.done():
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+    if change.kind in KEY_PRESS_KINDS:
         result.num_keys += 1
         if item is not None and gap_s >= _PAUSE_S:
-            result.pauses_ms.append((asking_done_s[0] - began_s) * 1000)
-        if item is not None and asking_done_s[0] - began_s <= VISIBLE_S:
+            result.pauses_ms.append((done_times_s[0] - began_s) * 1000)
+        if item is not None and done_times_s[0] - began_s <= VISIBLE_S:
             result.num_visible += 1
         elif item is not None:
             result.reasons["late"] += 1
         else:
-            result.reasons[str(editor.assistant.last_reason)] += 1
+            result.reasons[str(editor.completions.last_reason)] += 1
     return item
 
 
@@ -190,7 +191,7 @@ def main(arguments: Sequence[str]) -> int:
     with _model(options.model, options.answers) as (complete, set_session):
         result = Result()
         gateway = SimulatedGateway(complete)
-        for session in make_sessions(99, seed=options.seed):
+        for session in make_sessions(99, seed=options.seed):  # more than needed
             if result.num_keys >= options.keystrokes:
                 break
             say(f"{session.path}, {result.num_keys} keystrokes")
@@ -234,8 +235,8 @@ def _model(name: str, answers: Path | None) -> Iterator[tuple[Complete, Callable
         with _demo_model(answers) as complete:
             yield complete, lambda _session: None
         return
-    right, empty = _MODELS[name]
-    oracle = OracleEngine(right=right, empty=empty)
+    right_share, empty_share = _MODELS[name]
+    oracle = OracleEngine(right_share=right_share, empty_share=empty_share)
 
     def complete_by_oracle(frame: Frame) -> tuple[str, int]:
         # Like the gateway's filter, return one line.

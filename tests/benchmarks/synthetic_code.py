@@ -47,10 +47,10 @@ class CodeText:
         self.pool = pool
         self._random = random.Random(seed)
         self._lines = _lines_of_library()
-        tokens = load_tokenizer(pool.tokenizer)
-        self._tokenizer = tokens._with_markers  # the only access to a decoder of token IDs
+        tokenizer = load_tokenizer(pool.tokenizer)
+        self._decoder = tokenizer._with_markers  # the only access to a decoder of token IDs
         self._writer = PromptWriter(
-            tokens,
+            tokenizer,
             model=pool.model,
             max_context_tokens=pool.max_context_tokens,
             clock=SystemClock(),
@@ -76,10 +76,10 @@ class CodeText:
     def _assemble_sample(self, lines: list[str], mode: str, max_tokens: int) -> Sample:
         prefix = "\n".join([*lines, _LAST_LINE])
         draft = UnvalidatedRequest(mode=mode, prefix=prefix, suffix=SUFFIX, max_tokens=max_tokens)
-        arrival = IncomingRequest("benchmark", None, None, draft, received_s=0.0, occurred_at_ms=0)
-        admitted = AdmittedRequest(self._principal, receive(arrival), pool="", variant=NO_VARIANT)
+        incoming = IncomingRequest("benchmark", None, None, draft, received_s=0.0, occurred_at_ms=0)
+        admitted = AdmittedRequest(self._principal, receive(incoming), pool="", variant=NO_VARIANT)
         prompt = assemble(self._writer, admitted)
-        text = self._tokenizer.decode(prompt.token_ids, skip_special_tokens=False)
+        text = self._decoder.decode(prompt.token_ids, skip_special_tokens=False)
         return Sample(prefix, prompt, text)
 
     def _chunk(self) -> list[str]:

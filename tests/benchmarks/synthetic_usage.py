@@ -17,27 +17,29 @@ END: Final = (START + timedelta(days=31)).replace(day=1)
 NOW: Final = END - timedelta(minutes=5)
 NUM_USERS: Final = 200  # of each tenant
 
-# Like the IDs that gateways make, a request's ID contains its time.
+# Like the IDs that gateways make, a request's ID contains its time (UUID version 7).
 _ID_SQL: Final = """(lpad(to_hex((extract(epoch FROM at) * 1000)::bigint), 12, '0') || '7'
     || substr(md5(random()::text), 1, 3) || '8' || substr(md5(random()::text), 1, 15))::uuid"""
+# `number` counts a tenant's rows. Each user works in two languages.
 _RECORDS_SQL: Final = f"""
 INSERT INTO tenants_usage_record (tenant_id, occurred_at, request_id, user_id, key_id, protocol,
     mode, language, tier, pool, replica, finish_reason, error_code, prompt_tokens, cached_tokens,
     generated_tokens, assemble_ms, first_token_ms, engine_ms, total_ms, trigger, variant,
     filter_reason, num_files, num_snippets, editor, model, num_chars, num_lines, is_syntax_checked)
-SELECT %(tenant)s, at, {_ID_SQL}, ('00000000-0000-4000-8000-' || lpad(to_hex(who), 12, '0'))::uuid,
-    ('00000000-0000-4000-9000-' || lpad(to_hex(who), 12, '0'))::uuid, 'stream', 'inline',
-    (array['python', 'typescript', 'go', 'java', 'rust'])[1 + (who + number / 7 %% 2) %% 5],
+SELECT %(tenant)s, at, {_ID_SQL},
+    ('00000000-0000-4000-8000-' || lpad(to_hex(user_number), 12, '0'))::uuid,
+    ('00000000-0000-4000-9000-' || lpad(to_hex(user_number), 12, '0'))::uuid, 'stream', 'inline',
+    (array['python', 'typescript', 'go', 'java', 'rust'])[1 + (user_number + number / 7 %% 2) %% 5],
     'fast', 'fast', '10.0.0.1:8000',
     (array['stop', 'stop', 'stop', 'length', 'cancelled', 'superseded'])[1 + number %% 6], '',
-    1900, 1880, 12, 2.4, 43, 40, 120, 'automatic', (array['', 'b'])[1 + who %% 2], '', 4, 0,
-    (array['vscode', 'jetbrains', 'neovim'])[1 + who %% 3], 'qwen', 40, 1, true
+    1900, 1880, 12, 2.4, 43, 40, 120, 'automatic', (array['', 'b'])[1 + user_number %% 2], '', 4, 0,
+    (array['vscode', 'jetbrains', 'neovim'])[1 + user_number %% 3], 'qwen', 40, 1, true
 FROM (
-    SELECT number, number %% %(users)s AS who,
+    SELECT number, number %% %(users)s AS user_number,
         %(start)s::timestamptz + (%(end)s::timestamptz - %(start)s) * (number / %(rows)s::float)
             AS at
     FROM generate_series(0, %(rows)s - 1) number
-) made
+) numbered
 """  # noqa: S608
 _OUTCOMES_SQL: Final = """
 INSERT INTO tenants_outcome (tenant_id, occurred_at, outcome_id, request_id, user_id, event, chars,

@@ -78,7 +78,7 @@ class Editors:
     keys: Sequence[str]
     num: int
     url: str = ""  # of the gateway at the time when they connect
-    typing: list[Typist] = field(default_factory=list)
+    typists: list[Typist] = field(default_factory=list)
     connections: list[WatchedConnection] = field(default_factory=list)
     free: deque[int] = field(default_factory=deque)
     num_pending: int = 0
@@ -88,7 +88,7 @@ class Editors:
 
     async def open(self) -> None:
         """Connect all editors; typists continue at their last position."""
-        self.typing = self.typing or typists(self.num)
+        self.typists = self.typists or typists(self.num)
         self.connections = list(await asyncio.gather(*map(self._open_connection, range(self.num))))
         for connection in self.connections:
             connection.on_observation = self._observations.append
@@ -148,7 +148,7 @@ class Editors:
         self.connections[number].send(self._frame(number), on_answer)
 
     def _frame(self, number: int) -> bytes:
-        prefix, suffix = self.typing[number].type()
+        prefix, suffix = self.typists[number].type()
         return _encode(
             {
                 "type": "complete",

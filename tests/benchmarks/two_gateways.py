@@ -9,8 +9,8 @@ Three ways to share the cores alternate on the same processes, because a machine
 The ratio of `both` to `crowded` is the gain of the second core and the second process: engine and
 clients use their share of the cores in both cases. `alone` shows what a stream costs an undisturbed
 gateway. The additional cost in `crowded` comes from the processes that share the gateway's core:
-they preempt it (`preempted_s`) and replace the content of its CPU caches. The additional cost in
-`both` over `crowded` comes from the second gateway.
+they preempt it (`preemptions_per_s`) and replace the content of its CPU caches. The additional cost
+in `both` over `crowded` comes from the second gateway.
 """
 
 import asyncio
@@ -22,11 +22,11 @@ from typing import Final
 
 import uvloop
 
-from tests.benchmarks.gateway_fleet import CpuSeconds, Engines, Fleet, fleet_of
+from tests.benchmarks.gateway_fleet import CpuSeconds, EngineKind, Fleet, fleet_of
 from tests.benchmarks.installation import create_home
 from tests.benchmarks.load import send_at_full_load
 from tests.benchmarks.processes import (
-    MAX_NEIGHBOURS,
+    MAX_NEIGHBOUR_CORES,
     Cores,
     Neighbours,
     move_to,
@@ -51,39 +51,39 @@ class Sharing:
 class Measurements:
     """The results of one way to share the cores, in the order of the rounds."""
 
-    streams_s: list[float] = field(default_factory=list)  # streams per second
+    streams_per_s: list[float] = field(default_factory=list)
     gateway_ms: list[float] = field(default_factory=list)  # CPU time of the gateways for a stream
-    preempted_s: list[float] = field(default_factory=list)  # preemptions of a gateway per second
+    preemptions_per_s: list[float] = field(default_factory=list)  # of each gateway
     failures: Counter[str] = field(default_factory=Counter)
-    others: float = 0.0  # the most cores that unrelated processes used in a round
+    num_neighbour_cores: float = 0.0  # the most cores that unrelated processes used in a round
 
 
-def second_gateway(report: Report, kind: Engines) -> None:
+def second_gateway(report: Report, kind: EngineKind) -> None:
     """Report the gain of a second gateway, and whether it reaches the target.
 
     Raises SystemExit if there is only one core.
     """
     first_core, other_cores = split_cores()
-    single_gateway = Sharing("alone", 1, first_core, other_cores)
+    alone = Sharing("alone", 1, first_core, other_cores)
     crowded = Sharing("crowded", 1, first_core, first_core)
-    shared = Sharing("both", 2, first_core | other_cores, first_core | other_cores)
+    both = Sharing("both", 2, first_core | other_cores, first_core | other_cores)
     with create_home() as home, fleet_of(home, 2, 1, kind=kind) as fleet:
         try:
-            measurements = uvloop.run(_rounds(fleet, (single_gateway, crowded, shared), kind))
+            measurements = uvloop.run(_rounds(fleet, (alone, crowded, both), kind))
         finally:
-            _place(fleet, shared)
+            _place(fleet, both)  # give this process all cores back
     for name, measurement in measurements.items():
         report.figure(
             f"streams/s, {name}",
-            median(measurement.streams_s),
+            median(measurement.streams_per_s),
             "streams/s",
-            windows=windows(measurement.streams_s),
+            windows=windows(measurement.streams_per_s),
             gateway_cpu_ms=rounded(median(measurement.gateway_ms)),
-            preempted_s=rounded(median(measurement.preempted_s)),
+            preemptions_per_s=rounded(median(measurement.preemptions_per_s)),
             failures=dict(measurement.failures),
-            others=round(measurement.others, 2),
+            others=round(measurement.num_neighbour_cores, 2),
         )
-    gains = _ratios(measurements["both"].streams_s, measurements["crowded"].streams_s)
+    gains = _ratios(measurements["both"].streams_per_s, measurements["crowded"].streams_per_s)
     report.judged(
         "streams/s of two gateways on two cores, relative to one gateway on one core",
         median(gains),
@@ -91,7 +91,8 @@ def second_gateway(report: Report, kind: Engines) -> None:
         passed=median(gains) >= MIN_GAIN,
         target=f"at least {MIN_GAIN}",
         windows=windows(gains),
-        is_quiet=max(measurement.others for measurement in measurements.values()) <= MAX_NEIGHBOURS,
+        is_quiet=max(measurement.num_neighbour_cores for measurement in measurements.values())
+        <= MAX_NEIGHBOUR_CORES,
     )
     for name in ("crowded", "both"):
         cost_ratios = _ratios(measurements[name].gateway_ms, measurements["alone"].gateway_ms)
@@ -104,7 +105,7 @@ def second_gateway(report: Report, kind: Engines) -> None:
 
 
 async def _rounds(
-    fleet: Fleet, sharings: Sequence[Sharing], kind: Engines
+    fleet: Fleet, sharings: Sequence[Sharing], kind: EngineKind
 ) -> dict[str, Measurements]:
     for group in fleet.groups:
         await group.open()
@@ -115,6 +116,7 @@ async def _rounds(
     for _ in range(_NUM_ROUNDS):
         for sharing in sharings:
             _place(fleet, sharing)
+            # The first moments after the change are not counted.
             await _load(fleet, sharing, seconds=_SETTLE_S, measurement=Measurements())
             await _load(
                 fleet, sharing, seconds=kind.seconds, measurement=measurements[sharing.name]
@@ -136,12 +138,12 @@ async def _load(
         failures = [dict(tally.failures) for tally in tallies]
         raise SystemExit(f"{sharing.name}: no responses: {failures}")
     gateways = slice(sharing.num_gateways)
-    measurement.streams_s.append(num_complete / seconds)
+    measurement.streams_per_s.append(num_complete / seconds)
     measurement.gateway_ms.append(sum(cpu_seconds.gateways[gateways]) / num_complete * 1000)
-    measurement.preempted_s.append(
+    measurement.preemptions_per_s.append(
         sum(cpu_seconds.preempted[gateways]) / sharing.num_gateways / seconds
     )
-    measurement.others = max(measurement.others, neighbours.num_cores())
+    measurement.num_neighbour_cores = max(measurement.num_neighbour_cores, neighbours.num_cores())
     for tally in tallies:
         measurement.failures.update(tally.failures)
 

@@ -35,8 +35,9 @@ class Place:
 class Typist:
     """A developer who requests a completion after each character.
 
-    Every request differs from the previous one by one character. No request is repeated for a long
-    time, because the engine would have the whole prompt cached.
+    Each request has one character more than the previous one, until the identifier is complete. A
+    request is repeated only after a long time. Otherwise, the engine would have its whole prompt
+    cached.
     """
 
     number: int
@@ -107,7 +108,7 @@ def _places_of(file: Path) -> Iterator[Place]:
 
 
 def _statements(tree: ast.Module) -> Iterator[tuple[int, int]]:
-    """Yield line and column of all statements of functions but the first of each."""
+    """Yield line and column of each statement of a function's body, except the first statement."""
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef):
             for statement in node.body[1:]:

@@ -9,8 +9,9 @@ from typing import Any, Final
 
 from tests.benchmarks.edit_sessions import Change
 
-KEYS: Final = ("typing", "correction")  # the kinds of changes that are key presses
+KEY_PRESS_KINDS: Final = ("typing", "correction")  # the kinds of changes that are key presses
 _MAX_PAUSE_S: Final = 2.0  # longer pauses of a session are shortened
+_LAST_PAUSE_S: Final = 1.0  # after the last change, while its suggestion arrives
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,17 +30,13 @@ class Stroke:
     answer: Answer | None = None  # None: nothing to show
 
     @property
-    def is_key(self) -> bool:
-        return self.kind in KEYS
+    def is_key_press(self) -> bool:
+        return self.kind in KEY_PRESS_KINDS
 
 
 @dataclass(slots=True)
 class Replay:
     strokes: list[Stroke] = field(default_factory=list)
-
-    @property
-    def num_keys(self) -> int:
-        return sum(stroke.is_key for stroke in self.strokes)
 
 
 class Typist:
@@ -56,8 +53,8 @@ class Typist:
         self._wait_grown = wait_grown
 
     async def play(self, changes: Sequence[Change], replay: Replay) -> None:
-        for change, following in pairwise([*changes, changes[-1]]):
-            gap_s = (following.at_ms - change.at_ms) / 1000 if following is not change else 1.0
+        gaps_s = [(after.at_ms - before.at_ms) / 1000 for before, after in pairwise(changes)]
+        for change, gap_s in zip(changes, [*gaps_s, _LAST_PAUSE_S], strict=True):
             stroke = Stroke(change.kind, pause_s=min(max(gap_s, 0.0), _MAX_PAUSE_S))
             replay.strokes.append(stroke)
             suggestion = asyncio.create_task(self._record_answers(change, stroke))

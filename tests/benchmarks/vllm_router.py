@@ -64,7 +64,9 @@ async def _request_meta(stream: CompletionStream, **fields: Any) -> dict[str, An
     return meta
 
 
-async def _measure_affinity(running: Running, text: CodeText, report: Report, name: str) -> None:
+async def _measure_affinity(
+    running: Running, text: CodeText, report: Report, router_policy: str
+) -> None:
     shares, num_cached_for_stranger, total_ms = [], 0, []
     async with (
         open_stream(running.gateway_url, running.acme_key) as stream,
@@ -72,7 +74,7 @@ async def _measure_affinity(running: Running, text: CodeText, report: Report, na
     ):
         for number in range(NUM_FILES):
             sample = text.sample(mode="fim", num_tokens=_PROMPT_TOKENS, max_tokens=8)
-            fields = {"path": f"{name}/{number}.py", "max_tokens": 8}
+            fields = {"path": f"{router_policy}/{number}.py", "max_tokens": 8}
             for turn in range(NUM_REQUESTS_PER_FILE):
                 meta = await _request_meta(stream, prefix=sample.prefix + "value_"[:turn], **fields)
                 if turn:
@@ -81,26 +83,34 @@ async def _measure_affinity(running: Running, text: CodeText, report: Report, na
             stranger_answer = await _request_meta(stranger, prefix=sample.prefix, **fields)
             num_cached_for_stranger += stranger_answer["cached_tokens"] or 0
     report.figure(
-        "cached, of prompts after the first of a file",
+        "cached share of prompts, without the first of each file",
         100 * sum(shares) / len(shares),
         "%",
-        router_policy=name,
+        router_policy=router_policy,
     )
     report.figure(
-        "whole completion", percentile(total_ms, 50), "ms", router_policy=name, **spread(total_ms)
+        "whole completion",
+        percentile(total_ms, 50),
+        "ms",
+        router_policy=router_policy,
+        **spread(total_ms),
     )
     report.judged(
-        "found of another tenant's prompts",
+        "cached tokens that another tenant found",
         num_cached_for_stranger,
         "tokens",
         passed=num_cached_for_stranger == 0,
         target="0",
-        router_policy=name,
+        router_policy=router_policy,
     )
 
 
 async def _measure_cancels(
-    running: Running, replicas: Sequence[OwnReplica], text: CodeText, report: Report, name: str
+    running: Running,
+    replicas: Sequence[OwnReplica],
+    text: CodeText,
+    report: Report,
+    router_policy: str,
 ) -> None:
     took_ms: list[float] = []
     async with open_stream(running.gateway_url, running.acme_key) as stream:
@@ -110,7 +120,7 @@ async def _measure_cancels(
             frame = {"mode": "block", "prefix": sample.prefix, "suffix": "\n", "max_tokens": 256}
             await stream.send({"type": "complete", "id": identifier, **frame})
             if (await stream.receive())["type"] != "delta":
-                continue
+                continue  # the completion ended without text
             began_s = time.perf_counter()
             await stream.send({"type": "cancel", "id": identifier})
             while (await stream.receive())["type"] == "delta":
@@ -118,15 +128,16 @@ async def _measure_cancels(
             await _await_idle(replicas, until_s=began_s + _TIMEOUT_S)
             took_ms.append((time.perf_counter() - began_s) * 1000)
     report.figure(
-        "from cancel to the engine's end",
+        "from the cancellation until the engines are idle",
         percentile(took_ms, 50),
         "ms",
-        router_policy=name,
+        router_policy=router_policy,
         **spread(took_ms),
     )
 
 
 async def _await_idle(replicas: Sequence[OwnReplica], *, until_s: float) -> None:
+    """Wait until no replica runs a request, at most until `until_s`."""
     while time.perf_counter() < until_s:
         if not sum(await asyncio.gather(*(num_running(replica.url) for replica in replicas))):
             return
@@ -134,12 +145,14 @@ async def _await_idle(replicas: Sequence[OwnReplica], *, until_s: float) -> None
 
 
 async def _measure(
-    running: Running, replicas: Sequence[OwnReplica], report: Report, name: str
+    running: Running, replicas: Sequence[OwnReplica], report: Report, router_policy: str
 ) -> None:
     catalog = read_pool_config(running.pools_file)
-    text = CodeText(catalog.find_shared(tier_of("fim")), seed=int.from_bytes(name.encode(), "big"))
-    await _measure_affinity(running, text, report, name)
-    await _measure_cancels(running, replicas, text, report, name)
+    # The engines still have the prompts of the previous policy in their caches.
+    seed = int.from_bytes(router_policy.encode(), "big")
+    text = CodeText(catalog.find_shared(tier_of("fim")), seed=seed)
+    await _measure_affinity(running, text, report, router_policy)
+    await _measure_cancels(running, replicas, text, report, router_policy)
 
 
 def main(arguments: list[str]) -> int:

@@ -88,10 +88,10 @@ async def _first_token(
 
 
 async def _measure_gain(stream: CompletionStream, files: Files, samples: Samples) -> None:
-    opened_files, unopened = files.make(), files.make()
-    await stream.send({"type": "file_opened", "text": f"value = 1\n{SUFFIX}", **opened_files})
+    opened, not_opened = files.make(), files.make()
+    await stream.send({"type": "file_opened", "text": f"value = 1\n{SUFFIX}", **opened})
     await asyncio.sleep(_WARM_UP_ENDED_S)
-    for name, context in random.sample([("opened", opened_files), ("not_opened", unopened)], 2):
+    for name, context in random.sample([("opened", opened), ("not_opened", not_opened)], 2):
         took_ms, meta = await _first_token(stream, context)
         samples.first_ms[name].append(took_ms)
         if name == "not_opened":
@@ -116,7 +116,7 @@ async def _measure(running: Running, num_files: int, report: Report) -> None:
     files, samples = Files(), Samples()
     async with open_stream(running.gateway_url, running.acme_key) as stream:
         cached = files.make()
-        for _ in range(3):
+        for _ in range(3):  # so that its prompt is cached
             await _first_token(stream, cached)
         for number in range(num_files):
             say(f"file {number + 1} of {num_files}")
@@ -131,7 +131,7 @@ def _report_results(report: Report, samples: Samples) -> None:
         report.figure(f"first_token.{name}", median(times[name]), "ms", **spread(times[name]))
     ratio = median(times["opened"]) / median(times["not_opened"])
     report.target("first_token.opened_to_not", ratio, "ratio", at_most=0.5)
-    # The additional time of a cold prompt, divided by its tokens.
+    # The additional time of an uncached prompt, for the tokens of one chunk.
     added_ms = median(times["not_opened"]) - median(times["idle"])
     chunk_ms = added_ms * CHUNK_TOKENS / median(samples.uncached_tokens)
     report.figure("chunk", chunk_ms, "ms")

@@ -27,7 +27,7 @@ _encode = msgspec.json.Encoder().encode
 
 class Texts(Protocol):
     def next(self, number: int) -> tuple[str, str]:
-        """Return the texts before and after the cursor of the developer of this number."""
+        """Return the texts before and after the cursor of the developer with this number."""
 
 
 class Developers:
@@ -95,12 +95,19 @@ def http_group(url: str, keys: Sequence[str], texts: Texts) -> ConnectionGroup:
 def engine_group(url: str, *, num_connections: int) -> ConnectionGroup:
     """Return direct connections to an engine, with the body that the gateway sends: token IDs."""
     replica = Replica(name="synthetic", url=url)
-    pool = Pool("fast", Tier.FAST, MODEL, "", 8_192, (replica,))
-    order = random.Random(5)
+    pool = Pool(
+        name="fast",
+        tier=Tier.FAST,
+        model=MODEL,
+        tokenizer="",
+        max_context_tokens=8_192,
+        replicas=(replica,),
+    )
+    generator = random.Random(5)
     request = EngineRequest(
         pool=pool,
         replica=replica,
-        token_ids=[order.randrange(16_000) for _ in range(PROMPT_TOKENS)],
+        token_ids=[generator.randrange(16_000) for _ in range(PROMPT_TOKENS)],
         stop_token_ids=[0, 1, 2, 3],
         stop=("\n",),
         max_tokens=_MAX_TOKENS,

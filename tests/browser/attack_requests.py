@@ -53,7 +53,7 @@ BAD_VALUES: Final = (
     b"WzEsMl0",  # [1,2] in Base64, without padding
     b"\xe2\x80\xae\xf0\x9f\x92\xa9",  # a right-to-left override and an emoji
 )
-# Tried in queries, besides the names in a page's forms and links.
+# Tried in queries, besides the parameters of the URLs in a page.
 _PARAMETERS: Final = (
     "cursor",
     "format",
@@ -77,6 +77,7 @@ _PARAMETERS: Final = (
     "limit",
     "part",
 )
+# The values of inputs that are empty on their page, by the input's type.
 _DEFAULTS: Final = {
     "date": b"2026-11-01",
     "number": b"3",

@@ -30,11 +30,12 @@ _MARK_NEW: Final = """([known, mark]) => {
     }
     return all.filter(value => !["rgba(0, 0, 0, 0)", "none", "1"].includes(value)).join(" ");
   };
-  const shows = element => element.checkVisibility() && (element.matches("input, select, textarea")
+  const showsText = element => element.checkVisibility() && (
+    element.matches("input, select, textarea")
     || [...element.childNodes].some(({ nodeType, data }) => nodeType === 3 && data.trim()));
   for (const marked of document.querySelectorAll(`[${mark}]`)) marked.removeAttribute(mark);
   for (const element of document.body.querySelectorAll("*")) {
-    if (!shows(element)) continue;
+    if (!showsText(element)) continue;
     const { color, fontSize, fontWeight, textDecorationLine } = getComputedStyle(element);
     const link = element.matches("a") && element.parentElement.matches("p, li, dd, td")
       && [textDecorationLine, getComputedStyle(element.parentElement).color];

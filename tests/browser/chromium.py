@@ -15,8 +15,9 @@ _NAMES: Final = ("chromium-headless-shell", "chromium", "google-chrome")
 EXECUTABLE: Final = next(filter(None, map(shutil.which, _NAMES)), None)
 # With this variable, Django allows database access in a thread whose event loop is running.
 _ALLOW_UNSAFE: Final = "DJANGO_ALLOW_ASYNC_UNSAFE"
-# Keeps the variable out of processes that a test starts while a browser runs.
-GUARDED: Final = {_ALLOW_UNSAFE: ""}
+# For the environment of processes that a test starts while a browser runs: there, Django keeps its
+# check.
+ASYNC_SAFE: Final = {_ALLOW_UNSAFE: ""}
 _ARGUMENTS: Final = (
     "--no-sandbox",  # root cannot use the sandbox; the browser opens only our own pages
     "--disable-gpu",

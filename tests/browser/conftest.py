@@ -42,10 +42,10 @@ def _product_password_hasher() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def console_url(services: Services) -> Iterator[str]:
     # Imported here: plugins are loaded before Django is set up, models after it.
-    from tests.browser.chromium import GUARDED
+    from tests.browser.chromium import ASYNC_SAFE
     from tests.stack.console import console
 
-    with console(services, **GUARDED) as port:
+    with console(services, **ASYNC_SAFE) as port:
         yield f"http://localhost:{port}"
 
 

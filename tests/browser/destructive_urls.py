@@ -12,7 +12,8 @@ from tests.browser.pages import ACTIONS, all_pages
 from tests.browser.routes import Route, all_routes
 from tests.browser.sample_data import Scene
 
-# Actions that cannot be undone, end something in use, or decide who gets access.
+# Actions that cannot be undone, end something in use, decide who gets access, reveal personal data,
+# or change invoices.
 REQUIRE_STEP_UP: Final = frozenset(
     {
         "sign-in-settings/domains/<uuid:domain_id>/release",

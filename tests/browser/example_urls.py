@@ -45,7 +45,7 @@ def invitation(scene: Scene) -> str:
     """Return the link of an invitation e-mail."""
     mailbox = Mailbox()
     send_invitation(scene.company, f"{secrets.token_hex(4)}@guest.example", mailbox=mailbox)
-    return f"/invitation/{mailbox.last}"
+    return f"/invitation/{mailbox.last_token}"
 
 
 def reset_link(scene: Scene) -> str:

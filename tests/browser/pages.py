@@ -49,14 +49,14 @@ class Page:
 
 # Interfaces for other programs.
 OTHER_INTERFACES: Final = ("api/v1/", "oauth/", "scim/v2/")
-# Targets of forms, which are not opened as pages, with an example if they have arguments.
+# Targets of forms, which are not opened as pages, with an example URL.
 ACTIONS: Final[dict[str, Callable[[Scene], str]]] = {
     "operators/experiments/<action>": lambda scene: "/operators/experiments/stop",
     "operators/models/<action>": lambda scene: "/operators/models/publish",
     "operators/public-code/<action>": lambda scene: "/operators/public-code/stop",
     "operators/preferences": lambda scene: "/operators/preferences",
     "operators/sign-out": lambda scene: "/operators/sign-out",
-    "operators/tenants/<uuid:tenant_id>/edit/<field>": example_urls.operators_change,
+    "operators/tenants/<uuid:tenant_id>/edit/<form_name>": example_urls.operators_change,
     "operators/tenants/<uuid:tenant_id>/owners": example_urls.with_suffix(
         example_urls.operators_tenant, "owners"
     ),
@@ -150,7 +150,8 @@ REDIRECTS: Final = frozenset(
         "sign-in/saml/<uuid:tenant_id>/done",
     }
 )
-# Pages with arguments, and pages that do not have the default visitor, variant or limits.
+# Pages with arguments, and pages that do not have the default visitor, variant or limits. A pattern
+# with several pages is listed with all of them.
 _LISTED: Final = (
     Page(""),
     Page("", variant="not-found", path=lambda scene: "/nothing", status=404),

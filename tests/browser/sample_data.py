@@ -50,7 +50,7 @@ class Scene:
     def session(self, visitor: Visitor) -> Session | None:
         return _SESSIONS[visitor](self)
 
-    def role(self, role: Role) -> Session:
+    def session_of_role(self, role: Role) -> Session:
         """Return a session of the company's user with this role."""
         return session_of(self.company.people[role])
 
@@ -62,11 +62,11 @@ class Scene:
 
     @cached_property
     def _second_factor_company(self) -> Company:
-        """Make a company whose owner has an app and whose developer has a passkey."""
+        """Make a company whose owner will get an app, and whose developer will get a passkey."""
         return make_company("initech", {Role.OWNER: "olga", Role.DEVELOPER: "dan"})
 
     @cached_property
-    def has_app(self) -> Person:
+    def member_with_app(self) -> Person:
         person = self._second_factor_company.people[Role.OWNER]
         user = User.objects.get(id=person.user_id)
         TOTP.activate(user, generate_totp_secret())
@@ -74,7 +74,7 @@ class Scene:
         return person
 
     @cached_property
-    def has_passkey(self) -> Person:
+    def member_with_passkey(self) -> Person:
         person = self._second_factor_company.people[Role.DEVELOPER]
         visitor = with_passkey.Browser(person)
         visitor.sign_in()
@@ -83,16 +83,19 @@ class Scene:
 
     @property
     def passkey_id(self) -> int:
-        owned = Authenticator.objects.filter(user_id=self.has_passkey.user_id, type="webauthn")
+        owned = Authenticator.objects.filter(
+            user_id=self.member_with_passkey.user_id, type="webauthn"
+        )
         return int(owned.get().pk)
 
-    def gave_password(self) -> Session:
-        visitor = browser.new_browser(self.has_app)
+    def session_before_code(self) -> Session:
+        """Return a session after the password and before the app's code."""
+        visitor = browser.new_browser(self.member_with_app)
         visitor.sign_in()
         name = "caret-session"
         return name, visitor.client.cookies[name].value
 
-    def operator_with_reason(self) -> Session:
+    def operators_session_with_reason(self) -> Session:
         name, key = operators_session()
         request = HttpRequest()
         request.session = SessionStore.from_token(key)
@@ -103,10 +106,10 @@ class Scene:
 
 _SESSIONS: Final[dict[Visitor, Callable[[Scene], Session | None]]] = {
     Visitor.NOBODY: lambda scene: None,
-    Visitor.MEMBER: lambda scene: scene.role(Role.OWNER),
-    Visitor.HAS_APP: lambda scene: session_of(scene.has_app),
-    Visitor.GAVE_PASSWORD: lambda scene: scene.gave_password(),
-    Visitor.HAS_PASSKEY: lambda scene: session_of(scene.has_passkey),
+    Visitor.MEMBER: lambda scene: scene.session_of_role(Role.OWNER),
+    Visitor.HAS_APP: lambda scene: session_of(scene.member_with_app),
+    Visitor.GAVE_PASSWORD: lambda scene: scene.session_before_code(),
+    Visitor.HAS_PASSKEY: lambda scene: session_of(scene.member_with_passkey),
     Visitor.OPERATOR: lambda scene: operators_session(),
-    Visitor.OPERATOR_WITH_REASON: lambda scene: scene.operator_with_reason(),
+    Visitor.OPERATOR_WITH_REASON: lambda scene: scene.operators_session_with_reason(),
 }

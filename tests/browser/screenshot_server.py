@@ -18,7 +18,7 @@ from tenants.base.permissions import Role
 from tenants.demo.tenants import NAMES
 from tenants.security.authorization.actor import Actor
 from tenants.security.authorization.directory import find_tenant, list_members
-from tests.browser.chromium import GUARDED, chromium
+from tests.browser.chromium import ASYNC_SAFE, chromium
 from tests.browser.pages import Page, all_pages
 from tests.browser.sample_data import Scene
 from tests.browser.tabs import Look, Tabs, tabs_of
@@ -49,8 +49,8 @@ def running_gallery(paths: EmbeddedPaths, *, num_days: int) -> Iterator[Gallery]
             "create_demo_tenants", state=paths.home / "demonstration.json", stdout=sys.stderr
         )
         call_command("seed_demo_data", slug=[_SLUG], days=num_days, stdout=sys.stderr)
-        scene = Scene(_demonstration())
-        with console(services, **GUARDED) as port, chromium() as browser:
+        scene = Scene(_find_demo_company())
+        with console(services, **ASYNC_SAFE) as port, chromium() as browser:
             yield Gallery(browser, f"http://localhost:{port}", scene)
 
 
@@ -89,7 +89,7 @@ def _open(tabs: Tabs, scene: Scene, page: Page, width: int) -> Tab:
     return tab
 
 
-def _demonstration() -> Company:
+def _find_demo_company() -> Company:
     tenant_id = find_tenant(slug=_SLUG)
     assert tenant_id is not None
     people: dict[Role, Person] = {}

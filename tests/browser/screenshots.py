@@ -1,4 +1,6 @@
-"""Screenshots of every page: `python -m tests.browser.screenshots FOLDER [--only NAME]`.
+"""Screenshots of every page.
+
+    python -m tests.browser.screenshots FOLDER [--only NAME] [--days 92]
 
 Starts Postgres, Valkey and a console with demonstration data. Each page is shown to a user who may
 see all of it, at the width of a desktop and of a phone, light and dark. FOLDER/index.html

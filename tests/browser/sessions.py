@@ -30,8 +30,8 @@ def session_of(person: Person, *, confirmed: bool = True) -> Session:
     return name, client.cookies[name].value
 
 
-def let_time_pass(session: Session) -> None:
-    """Remove the last password check from the session, as if it were too old for a step-up."""
+def expire_password_check(session: Session) -> None:
+    """Remove the last password check from the session, so that actions require a step-up again."""
     store = SessionStore.from_token(session[1])
     store["account_authentication_methods"] = []
     store.save()

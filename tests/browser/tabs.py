@@ -25,7 +25,7 @@ class Look:
 
 DESKTOP: Final = Look()
 PHONE: Final = Look(width=390)
-_HEIGHTS: Final = {390: 844}
+_HEIGHTS: Final = {390: 844}  # by width: a phone; all other screens are 900 high
 
 
 @dataclass(slots=True)

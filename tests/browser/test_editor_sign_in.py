@@ -33,13 +33,13 @@ def test_neovim_signs_in_through_the_browser(
         tmp_path, file, key="", gateway_url=_NO_GATEWAY, console_url=console_url
     ) as neovim:
         neovim.evaluate(_RECORD_URL)
-        has_client = "luaeval('#vim.lsp.get_clients({ name = \"caret\" })')"
-        wait_until(lambda: neovim.evaluate(has_client) == "1", timeout_s=_TIMEOUT_S)
+        num_clients = "luaeval('#vim.lsp.get_clients({ name = \"caret\" })')"
+        wait_until(lambda: neovim.evaluate(num_clients) == "1", timeout_s=_TIMEOUT_S)
         neovim.press(":Caret sign_in<CR>")
         wait_until(lambda: neovim.evaluate("get(g:, 'opened', '')") != "", timeout_s=_TIMEOUT_S)
         code = neovim.evaluate("get(g:, 'opened', '')").rpartition("=")[2]
 
-        page = tabs.open(scene.role(Role.DEVELOPER))
+        page = tabs.open(scene.session_of_role(Role.DEVELOPER))
         page.goto(f"/device?code={code}")
         expect(page.locator("main")).to_contain_text("Neovim")
         page.click("button[value=confirm]")

@@ -80,6 +80,7 @@ def test_hostile_queries_and_forms_cause_no_server_error(
     for query in islice(generate_queries(parameters_of(page_text), chance), NUM_REQUESTS):
         _expect_no_error(client.get(f"{path}?{query_of(query)}"), query)
     forms = [form for form in forms_of(page_text) if form.action not in _ON_EVERY_PAGE]
+    # A URL without a form, such as an action, gets an empty one.
     for form in forms or [Form("", is_post=True)]:
         for _ in range(NUM_REQUESTS if form.offered else 1):
             _expect_no_error(_send_form(client, path, form, chance), form)

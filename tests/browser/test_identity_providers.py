@@ -14,7 +14,7 @@ from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.permissions import Role
 from tenants.identity.sso.operations import OidcProviderConfig, set_provider
 from tenants.models import AuditEntry, User
-from tests.browser.chromium import GUARDED
+from tests.browser.chromium import ASYNC_SAFE
 from tests.browser.oidc_provider import CLIENT_ID, CLIENT_SECRET, OidcProvider
 from tests.browser.tabs import Tabs, tabs_of
 from tests.fixtures.companies import Company, make_company
@@ -71,7 +71,7 @@ def console_at(services: Services, browser: Browser) -> Iterator[tuple[str, Tabs
         "CARET_CONSOLE_PORT": str(port),
         "CARET_CONSOLE_URL": url,
         "CARET_ALLOWED_PRIVATE_NETWORKS": "127.0.0.0/8",
-        **GUARDED,
+        **ASYNC_SAFE,
     }
     with console(services, **settings), tabs_of(browser, url) as tabs:
         yield url, tabs

@@ -9,7 +9,7 @@ from playwright.sync_api import Browser, expect
 from caret.capacity.inputs import CapacityInputs
 from caret.capacity.plan import compute_hit_rate_row
 from tests.browser.axe import find_colour_violations, find_violations
-from tests.browser.chromium import GUARDED
+from tests.browser.chromium import ASYNC_SAFE
 from tests.browser.sessions import operators_session
 from tests.browser.tabs import DESKTOP, PHONE, Look, Tabs, tabs_of
 from tests.integration.operators.gateways import Gateway, own_gateway
@@ -20,8 +20,9 @@ PAGES: Final = (
     *("", "pools", "pools/demo-fast/add", "models", "experiments", "public-code"),
     *("slow-requests", "capacity", "cost"),
 )
-_FIGURES: Final = CapacityInputs(requests_per_s=300, num_gpus=19)
-_FLEET: Final = "requests_per_s=300&num_gpus=19&hit_rate=0.95&context_tokens=6000&output_tokens=24"
+# The same inputs of the plan, for its functions and for its page. The query contains defaults, too.
+_INPUTS: Final = CapacityInputs(requests_per_s=300, num_gpus=19)
+_QUERY: Final = "requests_per_s=300&num_gpus=19&hit_rate=0.95&context_tokens=6000&output_tokens=24"
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +37,7 @@ def gateway(services: Services) -> Iterator[Gateway]:
 
 @pytest.fixture(scope="module")
 def operators_url(services: Services, gateway: Gateway) -> Iterator[str]:
-    with console(services, **GUARDED, CARET_GATEWAY_METRICS_URLS=gateway.metrics) as port:
+    with console(services, **ASYNC_SAFE, CARET_GATEWAY_METRICS_URLS=gateway.metrics) as port:
         yield f"http://localhost:{port}"
 
 
@@ -63,7 +64,7 @@ def test_the_operator_pages_are_accessible_on_a_phone(tabs: Tabs, address: str) 
 
 def test_the_slider_moves_the_mark_and_shows_the_latencies(tabs: Tabs) -> None:
     tab = tabs.open(operators_session())
-    tab.goto(f"/operators/capacity?{_FLEET}")
+    tab.goto(f"/operators/capacity?{_QUERY}")
     mark, output = tab.locator(".operators-cliff-mark"), tab.locator("output")
     before = mark.get_attribute("x1")
 
@@ -72,8 +73,8 @@ def test_the_slider_moves_the_mark_and_shows_the_latencies(tabs: Tabs) -> None:
     assert mark.get_attribute("x1") != before
     # The curve has 240 steps, up to the hit rate at which only 100 of 6,000 tokens are computed.
     # Step 239 is the nearest to 97.9%.
-    nearest = (1 - 100 / 6_000) * 239 / 240
-    latency = compute_hit_rate_row(_FIGURES, nearest, 19).sustained
+    nearest_hit_rate = (1 - 100 / 6_000) * 239 / 240
+    latency = compute_hit_rate_row(_INPUTS, nearest_hit_rate, 19).sustained
     assert latency is not None
     p50, p95, p99 = (
         round(quantile_ms, 1) for quantile_ms in (latency.p50_ms, latency.p95_ms, latency.p99_ms)
@@ -83,7 +84,7 @@ def test_the_slider_moves_the_mark_and_shows_the_latencies(tabs: Tabs) -> None:
 
 def test_the_slider_shows_an_overload(tabs: Tabs) -> None:
     tab = tabs.open(operators_session())
-    tab.goto(f"/operators/capacity?{_FLEET}")
+    tab.goto(f"/operators/capacity?{_QUERY}")
 
     tab.locator("input[type=range]").fill("10")
 

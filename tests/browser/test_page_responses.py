@@ -29,17 +29,17 @@ from tests.role_tables import only_for, role_cases
 # certificate, which is shown as it was signed.
 _STAYS_ENGLISH: Final = frozenset({"First token by prefix-cache hit rate", "row deletion"})
 _GERMAN: Final = REPOSITORY / "console" / "locale" / "de" / "LC_MESSAGES" / "django.po"
-MEMBERS = [page for page in all_pages() if page.visitor is Visitor.MEMBER]
+MEMBER_PAGES = [page for page in all_pages() if page.visitor is Visitor.MEMBER]
 # Their examples are links in e-mails, which redirect to the page.
 REDIRECTED: Final = frozenset({"invitation", "reset-password", "sign-up-confirm"})
 Example = Callable[[Scene], str]
 
 
 def has_id(pattern: str) -> bool:
-    """Return True if the URL names a row of a tenant.
+    """Return True if the URL contains the ID of a row that belongs to one tenant or one user.
 
-    Numbers and kinds name no row: they exist in each tenant. Operators' pages have their own tests.
-    URLs of sign-in are used without a session.
+    Version numbers, kinds and the like are no IDs, because they exist in each tenant. Operators'
+    pages have their own tests. URLs of sign-in are used without a session.
     """
     return any(
         placeholder in pattern for placeholder in ("<uuid:", "<lookup_id>", "<int:pk>")
@@ -59,7 +59,7 @@ ACTIONS_OF_A_TENANT: dict[str, Example] = {
 
 @pytest.fixture(scope="module")
 def other_owner(scene: Scene) -> Session:
-    """Return a session of the owner of another company."""
+    """Return a session of the owner of another company. `scene` allows the database access."""
     return session_of(make_company("globex", {Role.OWNER: "gina"}).people[Role.OWNER])
 
 
@@ -75,20 +75,22 @@ def test_a_page_takes_few_queries_and_is_not_stored(scene: Scene, page: Page) ->
 
 
 def test_each_page_of_a_member_has_expected_roles() -> None:
-    assert set(PAGE_STATUSES) == {page.name for page in MEMBERS}
+    assert set(PAGE_STATUSES) == {page.name for page in MEMBER_PAGES}
 
 
 @pytest.mark.parametrize(
     ("page", "role"),
-    role_cases({page.name: (page, PAGE_STATUSES.get(page.name, only_for())) for page in MEMBERS}),
+    role_cases(
+        {page.name: (page, PAGE_STATUSES.get(page.name, only_for())) for page in MEMBER_PAGES}
+    ),
 )
 def test_access_to_a_page_follows_the_expected_roles(scene: Scene, page: Page, role: Role) -> None:
-    response = client_with(scene.role(role)).get(page.path_in(scene))
+    response = client_with(scene.session_of_role(role)).get(page.path_in(scene))
 
     assert response.status_code == PAGE_STATUSES[page.name][role]
 
 
-@pytest.mark.parametrize("page", MEMBERS, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", MEMBER_PAGES, ids=lambda page: page.name)
 def test_anonymous_visitors_are_redirected_to_sign_in(scene: Scene, page: Page) -> None:
     response = client_with(None).get(page.path_in(scene))
 
@@ -142,8 +144,10 @@ def test_the_german_page_contains_no_english_text(scene: Scene, page: Page) -> N
 
     parser = _Texts()
     parser.feed(response.content.decode())
+    english_texts = _translated_texts()
+    assert english_texts
     assert response.headers["Content-Language"] == "de"
-    assert parser.texts & _english() <= _STAYS_ENGLISH
+    assert parser.texts & english_texts <= _STAYS_ENGLISH
 
 
 class _Texts(HTMLParser):
@@ -170,7 +174,7 @@ class _Texts(HTMLParser):
 
 
 @cache
-def _english() -> set[str]:
+def _translated_texts() -> set[str]:
     """Return the catalogue's texts whose German translation differs.
 
     Single words are left out, because they may be names.

@@ -50,7 +50,7 @@ def sign_in(page: Page, person: Person) -> None:
     page.goto("/sign-in")
     page.fill("input[name=email]", person.email)
     page.fill("input[name=password]", PASSWORD)
-    page.click("button:not([name]):not([formaction])")
+    page.click("button:not([name]):not([formaction])")  # not single sign-on, not the passkey
 
 
 def add_passkey(page: Page, name: str) -> None:
@@ -110,4 +110,5 @@ def test_without_a_passkey_the_page_shows_an_error_and_an_alternative(page: Page
 def test_no_passkey_is_offered_at_an_ip_address(page: Page, console_url: str) -> None:
     page.goto(f"{console_url.replace('localhost', '127.0.0.1')}/sign-in")
 
+    expect(page.locator("input[name=password]")).to_be_visible()
     expect(page.locator(_BY_PASSKEY)).to_be_hidden()

@@ -18,7 +18,7 @@ from playwright.sync_api import Browser, expect
 from tenants.base.permissions import Role
 from tenants.identity.sso.metadata_fetch import fetch_metadata
 from tenants.identity.sso.operations import SamlProviderConfig, set_saml_provider
-from tests.browser.chromium import GUARDED
+from tests.browser.chromium import ASYNC_SAFE
 from tests.browser.tabs import tabs_of
 from tests.fakes.saml_provider import SamlProvider
 from tests.fixtures.companies import make_company
@@ -75,14 +75,14 @@ def test_the_requesting_session_is_signed_in(
 ) -> None:
     company, port = make_company("initech", {Role.OWNER: "olga"}), free_port()
     make_domain(company, f"{company.slug}.example", verified=True)
-    provider_config = SamlProviderConfig(idp.metadata(), None, fetch_metadata)
+    provider_config = SamlProviderConfig(metadata=idp.metadata(), url=None, fetch=fetch_metadata)
     with override_settings(PRIVATE_TARGETS=[ip_network("127.0.0.0/8")]):
         set_saml_provider(actor=company.platform, config=provider_config, now=timezone.now())
     idp.signed_in_email = company.people[Role.OWNER].email
     url = f"http://localhost:{port}"
 
     with (
-        console(services, CARET_CONSOLE_PORT=str(port), CARET_CONSOLE_URL=url, **GUARDED),
+        console(services, CARET_CONSOLE_PORT=str(port), CARET_CONSOLE_URL=url, **ASYNC_SAFE),
         tabs_of(browser, url) as tabs,
     ):
         page = tabs.open()

@@ -12,7 +12,7 @@ from playwright.sync_api import Error as PlaywrightError
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.permissions import Role
 from tenants.models import AuditEntry
-from tests.browser.chromium import GUARDED
+from tests.browser.chromium import ASYNC_SAFE
 from tests.browser.saml_provider import PySaml2Provider, SigningKey, write_signing_key
 from tests.browser.sessions import session_of
 from tests.browser.tabs import Tabs, tabs_of
@@ -77,7 +77,7 @@ def console_at(services: Services, browser: Browser) -> Iterator[tuple[str, Tabs
         "CARET_CONSOLE_PORT": str(port),
         "CARET_CONSOLE_URL": url,
         "CARET_ALLOWED_PRIVATE_NETWORKS": "127.0.0.0/8",
-        **GUARDED,
+        **ASYNC_SAFE,
     }
     with console(services, **settings), tabs_of(browser, url) as tabs:
         yield url, tabs

@@ -45,7 +45,6 @@ def test_a_destructive_or_granting_url_requires_a_step_up(scene: Scene, pattern:
 def test_a_user_without_permission_is_refused_before_the_step_up(
     scene: Scene, pattern: str
 ) -> None:
-    """Users without the permission are rejected before they are asked to sign in again."""
     client = client_with(session_of(scene.company.people[Role.AUDITOR], confirmed=False))
 
     assert client.post(path_in(scene, pattern)).status_code == 403

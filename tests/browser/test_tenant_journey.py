@@ -26,10 +26,10 @@ def olga(initech: Company) -> Person:
 @pytest.fixture
 def hooli(olga: Person) -> Company:
     """Make a company in which olga is an auditor."""
-    tenant = make_company("hooli", {Role.OWNER: "gavin"})
-    actor = build_system_actor(tenant.tenant_id)
+    company = make_company("hooli", {Role.OWNER: "gavin"})
+    actor = build_system_actor(company.tenant_id)
     add_member(actor=actor, user_id=olga.user_id, role=Role.AUDITOR, now=timezone.now())
-    return tenant
+    return company
 
 
 @with_and_without_scripts

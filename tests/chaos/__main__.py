@@ -51,7 +51,9 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.chaos")
     parser.add_argument("--only", nargs="+", metavar="NAME", help="globs: kill-*")
     parser.add_argument(
-        "--seconds", type=float, help="duration of each lasting fault; default: its own"
+        "--seconds",
+        type=float,
+        help="duration of each fault that does not end at once; default: the fault's own",
     )
     parser.add_argument("--soak", type=float, metavar="MINUTES")
     parser.add_argument(

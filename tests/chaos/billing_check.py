@@ -7,7 +7,7 @@ its end. So as many rows without a note as broken streams are correct, but more 
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -30,7 +30,7 @@ class Balance:
     noted: int  # completions whose end a client has seen
     billed: int  # rows
     missing: int  # noted by a client, but not billed
-    doubled: int  # surplus rows of requests that have several
+    doubled: int  # rows beyond the first one of a request
     different: int  # billed with other token counts than the client received
     unseen: int  # billed, but noted by no client
     broken: int  # streams without an end, and errors: as many rows may be unseen
@@ -43,31 +43,35 @@ class Balance:
 NOTHING: Final = Balance(0, 0, 0, 0, 0, 0, 0)
 
 
-def balance(notes: Iterable[Note], rows: Iterable[Row], later_notes: Iterable[Note]) -> Balance:
-    """Compare everything since the tables were empty.
+def balance(notes: Sequence[Note], rows: Iterable[Row], later_notes: Sequence[Note]) -> Balance:
+    """Compare all notes of a run with all rows of its tables, which were empty at the beginning.
 
-    `later_notes` were written after `notes` had been read; their rows may exist already.
+    `later_notes` were written after `notes` had been read. Their rows, and the rows of streams that
+    they report as broken, may exist already.
     """
     noted_tokens: dict[str, tuple[int, int]] = {}
-    broken = 0
     for note in notes:
-        broken += note.breaks + note.is_error  # error frames do not contain a request ID
         if note.request_id:
             noted_tokens[note.request_id] = (note.prompt_tokens, note.generated_tokens)
     billed: dict[str, tuple[int, int]] = {}
-    counts: Counter[str] = Counter()
+    num_rows: Counter[str] = Counter()  # by request ID
     for row in rows:
         billed[row.request_id] = (row.prompt_tokens, row.generated_tokens)
-        counts[row.request_id] += 1
+        num_rows[row.request_id] += 1
     return Balance(
         noted=len(noted_tokens),
-        billed=counts.total(),
+        billed=num_rows.total(),
         missing=len(noted_tokens.keys() - billed.keys()),
-        doubled=counts.total() - len(counts),
+        doubled=num_rows.total() - len(num_rows),
         different=sum(
             noted_tokens[request_id] != billed[request_id]
             for request_id in noted_tokens.keys() & billed.keys()
         ),
         unseen=len(billed.keys() - noted_tokens.keys() - {note.request_id for note in later_notes}),
-        broken=broken,
+        broken=_count_broken(notes) + _count_broken(later_notes),
     )
+
+
+def _count_broken(notes: Iterable[Note]) -> int:
+    # An error frame contains no request ID, so the row of its request is unseen, too.
+    return sum(note.breaks + note.is_error for note in notes)

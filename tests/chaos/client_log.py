@@ -1,4 +1,4 @@
-"""A client's log: one JSON line for each request, written when the request is over."""
+"""The clients' log: one JSON line for each request, written when the request is over."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-_SHED_CODES: Final = frozenset(
+_LIMIT_CODES: Final = frozenset(
     (
         "rate_limited",
         "token_quota_exceeded",
@@ -14,7 +14,7 @@ _SHED_CODES: Final = frozenset(
         "too_many_connections",
     )
 )
-_REFUSED_BY_KEY: Final = frozenset(
+_KEY_CODES: Final = frozenset(
     # The first code is made by the client, for a handshake that ended with status 401.
     (
         "unauthorized",
@@ -46,10 +46,12 @@ class Note(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def is_shed(self) -> bool:
-        """Return True for a rejection because of a limit or the key, which is no failure."""
+        """Return True if the request was rejected because of load, a limit, a budget or its key.
+
+        Such a rejection is no failure.
+        """
         return (
-            self.ending in ("shed", "budget_exceeded")
-            or self.ending in _SHED_CODES | _REFUSED_BY_KEY
+            self.ending in ("shed", "budget_exceeded") or self.ending in _LIMIT_CODES | _KEY_CODES
         )
 
     @property
@@ -72,8 +74,8 @@ def read_notes(file: Path, *, offset: int = 0) -> tuple[list[Note], int]:
     with file.open("rb") as stream:
         stream.seek(offset)
         data = stream.read()
-    whole_lines, _, _torn = data.rpartition(b"\n")
-    return list(_iterate_notes(whole_lines)), offset + len(whole_lines) + bool(whole_lines)
+    whole_lines, line_break, _incomplete_line = data.rpartition(b"\n")
+    return list(_iterate_notes(whole_lines)), offset + len(whole_lines) + len(line_break)
 
 
 def _iterate_notes(lines: bytes) -> Iterator[Note]:

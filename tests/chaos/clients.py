@@ -35,9 +35,10 @@ _MAX_ATTEMPTS: Final = 4
 _CONNECT_TIMEOUT_S: Final = 1.0
 _RESPONSE_TIMEOUT_S: Final = 5.0  # for the end of one attempt
 _PAUSE_S: Final = 0.2  # before the next attempt
-_RETURN_AFTER_S: Final = 15.0  # to its own gateway, which may have recovered
-_SETTLE_S: Final = 20.0  # at SIGTERM, for requests in flight
-_BROKEN: Final = ("lost", "late", "unreachable")
+# An editor returns to its own gateway, which may have recovered, after this time.
+_RETURN_AFTER_S: Final = 15.0
+MAX_REQUEST_S: Final = 25.0  # four attempts of up to 6 s, and three pauses
+_BROKEN: Final = ("lost", "late", "unreachable")  # endings after which it tries another gateway
 
 
 class TenantLoad(msgspec.Struct, frozen=True):
@@ -90,11 +91,11 @@ class Editor:
     key: str
     typist: Typist
     path: str
-    home: int  # index of its own gateway, to which it returns when it can
+    home: int  # number of its own gateway, modulo the number of gateways
     connection: EditorConnection | None = None
-    # How many gateways the editor has left since it was connected to its own.
-    num_gateways_left: int = 0
-    left_s: float = 0.0  # monotonic time when it left the last gateway
+    # How many gateways the editor has given up since it was connected to its own.
+    num_abandoned_gateways: int = 0
+    abandoned_s: float = 0.0  # monotonic time when it gave up the last gateway
 
     async def request_completion(self, payload: bytes) -> tuple[Answer, End | None]:
         """Make one attempt.
@@ -105,7 +106,7 @@ class Editor:
         try:
             connection = await self._connect()
         except (OSError, TimeoutError) as error:
-            self._leave()
+            self._abandon_gateway()
             ending = "unauthorized" if " 401 " in str(error) else "unreachable"
             return Answer(None, (time.perf_counter() - began_s) * 1000, ending), None
         answer_future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
@@ -122,26 +123,27 @@ class Editor:
         except TimeoutError:
             answer = Answer(None, (time.perf_counter() - began_s) * 1000, "late")
         if answer.ending in _BROKEN:
-            self._leave()
+            self._abandon_gateway()
         return answer, connection.end
 
     async def _connect(self) -> EditorConnection:
         """Return the open connection, or a new one."""
-        if self.num_gateways_left and time.monotonic() - self.left_s > _RETURN_AFTER_S:
+        if self.num_abandoned_gateways and time.monotonic() - self.abandoned_s > _RETURN_AFTER_S:
             self._close()
-            self.num_gateways_left = 0
+            self.num_abandoned_gateways = 0
         if self.connection is None or self.connection.is_lost:
-            gateway = self.gateways[(self.home + self.num_gateways_left) % len(self.gateways)]
+            number = self.home + self.num_abandoned_gateways
+            gateway = self.gateways[number % len(self.gateways)]
             headers = f"authorization: Bearer {self.key}\r\n"
             async with asyncio.timeout(_CONNECT_TIMEOUT_S):
                 url = f"{gateway}/v1/stream"
                 self.connection = await EditorConnection.open(url, headers=headers)
         return self.connection
 
-    def _leave(self) -> None:
+    def _abandon_gateway(self) -> None:
         self._close()
-        self.num_gateways_left += 1
-        self.left_s = time.monotonic()
+        self.num_abandoned_gateways += 1
+        self.abandoned_s = time.monotonic()
 
     def _close(self) -> None:
         if self.connection is not None:
@@ -157,7 +159,7 @@ class LoadGenerator:
     log: BufferedWriter
     idle_editors: list[deque[Editor]] = field(default_factory=list)  # by the tenant's index
     tasks: set[asyncio.Task[None]] = field(default_factory=set)
-    ids: "itertools.count[int]" = field(default_factory=itertools.count)
+    frame_ids: "itertools.count[int]" = field(default_factory=itertools.count)
 
     def __post_init__(self) -> None:
         new_typists = iter(
@@ -182,8 +184,9 @@ class LoadGenerator:
                 task = asyncio.create_task(self._send_one(tenant_index))
                 self.tasks.add(task)
                 task.add_done_callback(self.tasks.discard)
-        # asyncio.wait needs at least one task.
-        await asyncio.wait([*self.tasks, asyncio.create_task(asyncio.sleep(0))], timeout=_SETTLE_S)
+        # Let requests in flight end. There may be none, but asyncio.wait needs at least one task.
+        sleep = asyncio.create_task(asyncio.sleep(0))
+        await asyncio.wait([*self.tasks, sleep], timeout=MAX_REQUEST_S)
 
     async def _send_one(self, tenant_index: int) -> None:
         tenant_load, editor = (
@@ -195,11 +198,13 @@ class LoadGenerator:
         for attempt in range(_MAX_ATTEMPTS):
             if attempt:
                 await asyncio.sleep(_PAUSE_S)
-            payload = frame_of(str(next(self.ids)), path=editor.path, prefix=prefix, suffix=suffix)
+            frame_id = str(next(self.frame_ids))
+            payload = frame_of(frame_id, path=editor.path, prefix=prefix, suffix=suffix)
             answer, end = await editor.request_completion(payload)
             if answer.ending not in _BROKEN:
                 break
-            breaks += answer.ending != "unreachable"  # then no gateway has received the request
+            # The request did not reach a gateway that was unreachable.
+            breaks += answer.ending != "unreachable"
         assert answer is not None
         note = _make_note(tenant_load.tenant, at_s, answer, end)
         note = replace(note, attempts=attempt + 1, breaks=breaks)

@@ -23,8 +23,7 @@ class ChaosCompany:
     keys: "tuple[CreatedKey, ...]"  # one for each of its users
     load: TenantLoad
 
-    def revoke(self) -> None:
-        """Revoke all keys."""
+    def revoke_keys(self) -> None:
         _reconnect()
         from django.utils import timezone
 

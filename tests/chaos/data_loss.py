@@ -10,26 +10,25 @@ import psycopg
 
 from tests.chaos.environment import World
 from tests.chaos.scenario import Fault, Scenario
-from tests.chaos.stores import copy_to_standby, standby_on, superuser
+from tests.chaos.stores import connect_as_superuser, copy_to_standby, standby_on
 
-_SYNCHRONOUS_S = 30.0
-_NOT_INGESTED_S = 3.0
+_SYNCHRONOUS_S = 30.0  # until the standby must be synchronous
+_NOT_INGESTED_S = 3.0  # usage records of this time are lost with Valkey
 
 
 @dataclass(slots=True)
-class WithoutFile(Fault):
+class ValkeyDataLoss(Fault):
     """Valkey is killed, and started again with an empty folder.
 
     In the seconds before, beat is stopped, so nothing is ingested, and Valkey loses usage records
-    that are not in Postgres yet. The gateways must send them again from their journals.
+    that are not in Postgres yet. The gateways must send the records again from their journals.
     """
 
     def begin(self, world: World) -> None:
         valkey, beat = world.parts["valkey"], world.parts["beat"]
         beat.signal(signal.SIGSTOP)
         time.sleep(_NOT_INGESTED_S)
-        valkey.signal(signal.SIGKILL)
-        valkey.part.child.kill()
+        valkey.kill()
         shutil.rmtree(world.disks.valkey.home / "valkey")
         beat.signal(signal.SIGCONT)
 
@@ -46,19 +45,19 @@ class FailOver(Fault):
         host = world.hosts["standby"]
         with host.entered():
             copy_to_standby(world.hosts["stores"], world.disks)
-        standby = standby_on(host, world.disks.standby, mark=world.mark_on("standby"))
+        environment = world.store_environment_on("standby")
+        standby = standby_on(host, world.disks.standby, environment=environment)
         world.start("standby", "standby", standby)
-        with superuser(world.database) as connection:
+        with connect_as_superuser(world.database) as connection:
             connection.execute("ALTER SYSTEM SET synchronous_standby_names = '*'")
             connection.execute("SELECT pg_reload_conf()")
             _await_synchronous(connection)
 
     def begin(self, world: World) -> None:
-        placed_part = world.parts.pop("postgres")
-        placed_part.signal(signal.SIGKILL)
-        placed_part.part.child.kill()
+        # Nothing restarts a part that is not in `parts`.
+        world.parts.pop("postgres").kill()
         world.database = world.disks.standby
-        with superuser(world.database) as connection:
+        with connect_as_superuser(world.database) as connection:
             connection.execute("SELECT pg_promote()")
             connection.execute("ALTER SYSTEM SET synchronous_standby_names = ''")
             connection.execute("SELECT pg_reload_conf()")
@@ -70,10 +69,10 @@ def _await_synchronous(connection: psycopg.Connection) -> None:
     query = "SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'"
     while connection.execute(query).fetchone() != (1,):
         if time.monotonic() > deadline_s:
-            raise TimeoutError("The standby does not replicate.")
+            raise TimeoutError("The standby does not replicate synchronously.")
         time.sleep(0.1)
 
 
 def scenarios() -> Iterator[Scenario]:
-    yield WithoutFile("redis-without-its-file", hold_s=0.0)
+    yield ValkeyDataLoss("redis-without-its-file", hold_s=0.0)
     yield FailOver("postgres-fail-over", hold_s=0.0)  # must be the last: it leaves another primary

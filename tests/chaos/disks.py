@@ -10,7 +10,7 @@ import psycopg
 
 from tests.chaos.environment import World
 from tests.chaos.scenario import Fault, Scenario
-from tests.chaos.stores import superuser
+from tests.chaos.stores import connect_as_superuser
 
 _HOLD_S = 20.0
 _BLOCK = bytes(64 * 1024)
@@ -23,12 +23,12 @@ class FullDisk(Fault):
     store: str = ""
     # Also end segments of Postgres's write-ahead log until none is left. Without space for a new
     # segment, Postgres panics.
-    ends_log: bool = False
+    exhausts_log: bool = False
 
     def begin(self, world: World) -> None:
         _fill(self._ballast(world))
-        if self.ends_log:
-            _end_log(world)
+        if self.exhausts_log:
+            _exhaust_log(world)
 
     def end(self, world: World) -> None:
         self._ballast(world).unlink(missing_ok=True)
@@ -48,10 +48,10 @@ def _fill(file: Path) -> None:
         os.fsync(stream.fileno())
 
 
-def _end_log(world: World) -> None:
+def _exhaust_log(world: World) -> None:
     """End segments of the write-ahead log until Postgres has none left, and panics."""
     try:
-        with superuser(world.database) as connection:
+        with connect_as_superuser(world.database) as connection:
             # More than the segments that Postgres may have prepared: max_wal_size allows 8.
             for _ in range(16):
                 # The message is written to the log: Postgres does not end an empty segment.
@@ -64,4 +64,4 @@ def _end_log(world: World) -> None:
 def scenarios() -> Iterator[Scenario]:
     yield FullDisk("disk-full-valkey", hold_s=_HOLD_S, store="valkey")
     yield FullDisk("disk-full-postgres", hold_s=_HOLD_S, store="postgres")
-    yield FullDisk("disk-full-postgres-log", hold_s=_HOLD_S, store="postgres", ends_log=True)
+    yield FullDisk("disk-full-postgres-log", hold_s=_HOLD_S, store="postgres", exhausts_log=True)

@@ -25,7 +25,7 @@ from caret.local.caret_services import (
     build_beat_service,
     build_web_service,
     build_worker_service,
-    manage,
+    manage_command,
     run_to_end,
 )
 from caret.local.engines.engine import MAX_CONTEXT_TOKENS, engine_from_environment
@@ -56,7 +56,6 @@ _RESTART_S: Final = 1.0
 class PlacedPart:
     """A service on its host."""
 
-    key: str  # its name in scenarios
     part: Service
     host: Host
 
@@ -81,6 +80,10 @@ class PlacedPart:
     def signal(self, number: signal.Signals) -> None:
         """Send a signal to the service and its children."""
         os.killpg(self.part.child.pid, number)
+
+    def kill(self) -> None:
+        """Send SIGKILL to the service and its children, and wait for the service's end."""
+        self.part.child.kill()
 
     @property
     def pid(self) -> int:
@@ -112,7 +115,7 @@ class World:
     clocks: Clocks
     settings: Mapping[str, str] = field(repr=False)  # of Caret's processes on the hosts
     own_settings: dict[str, Mapping[str, str]] = field(default_factory=dict, repr=False)  # by host
-    parts: dict[str, PlacedPart] = field(default_factory=dict)
+    parts: dict[str, PlacedPart] = field(default_factory=dict)  # by the name in scenarios
     database: EmbeddedPaths = field(init=False)  # of the Postgres that is the primary now
     notebook: Notebook = field(default_factory=Notebook)
     _down_since_s: dict[str, float] = field(default_factory=dict)
@@ -125,23 +128,26 @@ class World:
         own = self.own_settings.get(host, {})
         return {**self.home.environment, **self.settings, **own, **self.clocks.environment_on(host)}
 
-    def mark_on(self, host: str) -> dict[str, str]:
+    def store_environment_on(self, host: str) -> dict[str, str]:
         """Return the environment of the stores' processes on this host.
 
-        The tag in it marks them as processes of this run. They get no other settings.
+        It contains the tag that marks them as processes of this run, and the host's clock.
         """
-        return tag_environment(self.home.mark) | self.clocks.environment_on(host)
+        return tag_environment(self.home.tag) | self.clocks.environment_on(host)
 
     def gateway_urls(self) -> tuple[str, ...]:
         names = ("gateway-1", "gateway-2")
         return tuple(f"http://{self.hosts[name].address}:{GATEWAY_PORT}" for name in names)
 
-    def start(self, key: str, host: str, part: Service) -> PlacedPart:
-        say(f"Starting {key}")
-        placed_part = self.parts[key] = PlacedPart(key, part, self.hosts[host])
+    def start(self, name: str, host: str, part: Service) -> None:
+        """Start the service, and wait until it is ready.
+
+        Raises ServiceFailed.
+        """
+        say(f"Starting {name}")
+        placed_part = self.parts[name] = PlacedPart(part, self.hosts[host])
         placed_part.launch()
         placed_part.await_ready()
-        return placed_part
 
     def behaviour_file(self, engine: str) -> Path:
         return self.home.paths.home / f"{engine}.behaviour"
@@ -152,13 +158,13 @@ class World:
         return paths[store].home.parent
 
     def revive(self) -> None:
-        """Restart processes that ended a second ago, as a cluster's supervisor does."""
+        """Restart processes that have been down for a second, as a cluster's supervisor does."""
         now_s = time.monotonic()
-        for key, placed_part in self.parts.items():
+        for name, placed_part in self.parts.items():
             if placed_part.part.child.is_alive:
-                self._down_since_s.pop(key, None)
-            elif now_s - self._down_since_s.setdefault(key, now_s) >= _RESTART_S:
-                say(f"Restarting {key}")
+                self._down_since_s.pop(name, None)
+            elif now_s - self._down_since_s.setdefault(name, now_s) >= _RESTART_S:
+                say(f"Restarting {name}")
                 placed_part.launch()
 
     def is_ready(self) -> bool:
@@ -167,7 +173,7 @@ class World:
     def manage(self, *arguments: str) -> str:
         return run_to_end(
             arguments[0],
-            manage(*arguments),
+            manage_command(*arguments),
             log_file=self.home.paths.logs / "manage.log",
             environment=self.home.environment,
         )
@@ -185,8 +191,9 @@ def world(*, region: Region | None = None) -> Iterator[World]:
         disks = stack.enter_context(small_disks(home))
         clocks = make_clocks(home.paths.home)
         chaos_world = World(home, hosts, disks, clocks, {})
-        postgres = postgres_on(hosts["stores"], disks.postgres, mark=chaos_world.mark_on("stores"))
-        valkey = valkey_on(hosts["stores"], disks.valkey, mark=chaos_world.mark_on("stores"))
+        environment = chaos_world.store_environment_on("stores")
+        postgres = postgres_on(hosts["stores"], disks.postgres, environment=environment)
+        valkey = valkey_on(hosts["stores"], disks.valkey, environment=environment)
         stack.callback(_stop_all, chaos_world)
         chaos_world.start("postgres", "stores", postgres)
         chaos_world.start("valkey", "stores", valkey)
@@ -230,7 +237,7 @@ def _engine(chaos_world: World, name: str) -> Service:
     host = chaos_world.hosts[name]
     address = ("--host", host.address, "--port", str(ENGINE_PORT))
     file = chaos_world.behaviour_file(name)
-    file.write_text("")
+    file.write_text("")  # healthy
     spec = ChildSpec(
         name=name,
         command=dying_with_parent(

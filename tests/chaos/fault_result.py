@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from tests.benchmarks.processes import MAX_NEIGHBOURS
+from tests.benchmarks.processes import MAX_NEIGHBOUR_CORES
 from tests.benchmarks.results import percentile
 from tests.chaos.client_log import Note
 
@@ -51,11 +51,11 @@ class FaultResult:
     billed_s: float  # after the recovery
     fault_s: float
     cores_used_by_others: float  # cores that other processes used during the fault
-    holds_up_tokens: bool = False  # the fault itself delays tokens, so late tokens are no failure
+    delays_tokens: bool = False  # the fault itself delays tokens, so late tokens are no failure
 
     @property
     def target(self) -> str:
-        if self.holds_up_tokens:
+        if self.delays_tokens:
             return _TARGET
         return f"{_TARGET}, quiet tenant's p99 at most {MAX_TIMES_CALM:g} times its calm p99"
 
@@ -66,7 +66,7 @@ class FaultResult:
     @property
     def has_passed(self) -> bool:
         # If other processes use the cores, a slow token proves nothing.
-        is_meaningful = self.cores_used_by_others <= MAX_NEIGHBOURS and not self.holds_up_tokens
+        is_meaningful = self.cores_used_by_others <= MAX_NEIGHBOUR_CORES and not self.delays_tokens
         is_too_slow = is_meaningful and self.quiet.is_slowed_down
         return self.num_failed == 0 and self.is_balanced and not is_too_slow
 
@@ -96,12 +96,12 @@ class FaultResult:
         }
 
 
-def is_bad(note: Note) -> bool:
+def is_disturbed(note: Note) -> bool:
     """Return True if the request was not served at the first attempt."""
     return not note.is_served or note.attempts > 1
 
 
-def first_p99(notes: Iterable[Note]) -> float | None:
-    """Return the 99th percentile of the time to the first token, in ms."""
+def first_token_p99_ms(notes: Iterable[Note]) -> float | None:
+    """Return the 99th percentile of the time to the first token; None: no token came."""
     times = [note.first_ms for note in notes if note.first_ms is not None]
     return round(percentile(times, 99), 1) if times else None

@@ -2,7 +2,8 @@
 
     python -m tests.chaos.faulty_engine --host HOST --port PORT --behaviour FILE
 
-Each request reads the behaviour from the file: empty (healthy), or one of `Behaviour`.
+For each request, the engine reads its behaviour from the file: one of `Behaviour`. An empty file
+means healthy.
 """
 
 import argparse
@@ -19,7 +20,8 @@ from tests.benchmarks.synthetic_engine import Connection
 
 _SLOW_S: Final = 3.0
 _TORN_AFTER_S: Final = 0.003  # the stream has begun, and has not ended
-_BROKEN_HEAD: Final = b"HTTP/1.1 500 Internal Server Error\r\ncontent-length: 4\r\n\r\noops"
+_ERROR_RESPONSE: Final = b"HTTP/1.1 500 Internal Server Error\r\ncontent-length: 4\r\n\r\noops"
+# The length of the second chunk, zz, is not a number.
 _GARBAGE: Final = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\ndata:\r\nzz\r\n"
 
 
@@ -27,7 +29,7 @@ class Behaviour(StrEnum):
     """The engine's responses to requests for completions."""
 
     HEALTHY = ""
-    SLOW = "slow"  # the first token comes after seconds
+    SLOW = "slow"  # the first token comes after _SLOW_S
     SILENT = "silent"  # it accepts requests and never responds
     REFUSING = "refusing"  # 500 for each request
     GARBLED = "garbled"  # invalid HTTP
@@ -51,7 +53,7 @@ class FaultyConnection(Connection):
             case Behaviour.SILENT:
                 pass
             case Behaviour.REFUSING:
-                self._transport.write(_BROKEN_HEAD)
+                self._transport.write(_ERROR_RESPONSE)
             case Behaviour.GARBLED:
                 self._transport.write(_GARBAGE)
             case Behaviour.TORN:

@@ -15,7 +15,7 @@ from typing import Final
 
 _PREFIX: Final = "caret-chaos-"
 _FOLDER: Final = Path("/run/netns")
-_OWN: Final = Path("/proc/thread-self/ns/net")
+_OWN_NAMESPACE: Final = Path("/proc/thread-self/ns/net")
 _NEW_NETWORK: Final = 0x4000_0000  # CLONE_NEWNET of sched.h
 _libc: Final = ctypes.CDLL(None, use_errno=True)
 
@@ -32,14 +32,14 @@ class Host:
     def entered(self) -> Iterator[None]:
         """Move this thread into the host's network for the block.
 
-        Everything that it starts stays there, sockets included.
+        Sockets that the thread opens in the block, and processes that it starts, stay there.
         """
-        home = os.open(_OWN, os.O_RDONLY)
+        home = os.open(_OWN_NAMESPACE, os.O_RDONLY)
         try:
             _move_to(_FOLDER / self.namespace)
             yield
         finally:
-            _set(home)
+            _set_namespace(home)
             os.close(home)
 
 
@@ -114,12 +114,12 @@ def _ip(*arguments: str) -> None:
 def _move_to(path: Path) -> None:
     namespace = os.open(path, os.O_RDONLY)
     try:
-        _set(namespace)
+        _set_namespace(namespace)
     finally:
         os.close(namespace)
 
 
-def _set(namespace: int) -> None:
+def _set_namespace(namespace: int) -> None:
     if _libc.setns(namespace, _NEW_NETWORK) != 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))

@@ -18,14 +18,14 @@ from tests.chaos.companies import new_chaos_company
 from tests.chaos.environment import World
 
 _MAX_RATE_EACH: Final = 40.0  # for a company's five users; the policy allows each 20 a second
-_QUIET_SHARE: Final = 0.1
+_QUIET_SHARE: Final = 0.1  # of all requests
 _MIN_QUIET_RATE: Final = 2.0
-_SETTLE_S: Final = 30.0
+_SETTLE_S: Final = 30.0  # longer than MAX_REQUEST_S, for which the process itself waits
 
 
 @dataclass(frozen=True, slots=True)
 class ClientsProcess:
-    """The process of all clients, whose log the environment's notebook follows."""
+    """A process of clients. The world's notebook follows its log."""
 
     tenant: str  # the first tenant's ID
     process: subprocess.Popen[bytes]
@@ -38,7 +38,10 @@ class ClientsProcess:
 
 @contextmanager
 def clients(world: World, *, rate: float) -> Iterator[ClientsProcess]:
-    """Start clients of one quiet tenant, the first, and of busy tenants with the rest of `rate`."""
+    """Run clients of a quiet tenant and of busy tenants, which send the rest of `rate`.
+
+    The process's `tenant` is the quiet one.
+    """
     quiet_rate = max(_MIN_QUIET_RATE, rate * _QUIET_SHARE)
     num_busy = math.ceil((rate - quiet_rate) / _MAX_RATE_EACH)
     quiet = new_chaos_company("quiet", rate=quiet_rate)

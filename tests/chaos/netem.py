@@ -1,6 +1,6 @@
 """A bad network link between two hosts: packets are late or lost, or all are lost (a cut).
 
-    with bad_link(gateway, engine, Quality(delay_ms=100, loss=0.05)):
+    with bad_link(gateway, engine, Quality(delay_ms=100, loss=0.05), environment=environment):
         ...
 
 A process holds a tunnel device on each host, and the route to the other host leads to it. Open
@@ -84,7 +84,7 @@ def bad_link(
 
 @dataclass(slots=True)
 class _Link:
-    """Two ends, and a heap of delayed packets."""
+    """A link between two ends that delays packets and loses some of them."""
 
     ends: tuple[int, int]  # file descriptors of the devices
     quality: Quality
@@ -92,8 +92,9 @@ class _Link:
     def run(self) -> None:
         """Forward packets until the process is killed."""
         opposite_ends = dict(zip(self.ends, reversed(self.ends), strict=True))
+        # A heap of delayed packets: time due, number, end that gets the packet, packet.
         late: list[tuple[float, int, int, bytes]] = []
-        number = 0  # packets of one moment keep their order
+        number = 0  # so that packets that are due at the same time keep their order
         while True:
             wait_s = max(0.0, late[0][0] - time.monotonic()) if late else None
             readable, _, _ = select.select(self.ends, (), (), wait_s)

@@ -29,15 +29,15 @@ class BadLink(Fault):
 
     pair: tuple[str, str] = ("", "")
     quality: Quality = CUT
-    _open: ExitStack = field(default_factory=ExitStack)
+    _link: ExitStack = field(default_factory=ExitStack)
 
     def begin(self, world: World) -> None:
         first_host, second_host = (world.hosts[name] for name in self.pair)
         link = bad_link(first_host, second_host, self.quality, environment=world.home.environment)
-        self._open.enter_context(link)
+        self._link.enter_context(link)
 
     def end(self, world: World) -> None:
-        self._open.close()
+        self._link.close()
 
 
 def scenarios() -> Iterator[Scenario]:
@@ -47,7 +47,7 @@ def scenarios() -> Iterator[Scenario]:
         yield BadLink(
             f"bad-wire-{pair[0]}-{pair[1]}",
             hold_s=_BAD_S,
-            holds_up_tokens=pair in _PAIRS_ON_TOKEN_PATH,
+            delays_tokens=pair in _PAIRS_ON_TOKEN_PATH,
             pair=pair,
             quality=_BAD,
         )

@@ -22,7 +22,7 @@ _HOLD_S = 15.0
 _RATE = 20.0  # of the tenant whose keys are revoked
 _ALLOWED_A_SECOND = 2
 _FLOOD_TIMES = 50  # multiple of the requests that the policy allows
-_SERVED_BEFORE = 60  # requests before the keys are revoked
+_NOTED_BEFORE = 60  # requests that have ended before the keys are revoked: after about 3 s
 _POLL_S = 0.1
 
 
@@ -32,17 +32,17 @@ class TenantFault(Fault):
 
     rate: float = 0.0
     _company: ChaosCompany | None = None
-    _open: ExitStack = field(default_factory=ExitStack)
+    _clients: ExitStack = field(default_factory=ExitStack)
 
     def prepare(self, world: World) -> None:
         self._company = new_chaos_company(self.name, rate=self.rate)
 
     def begin(self, world: World) -> None:
-        clients_process = self._open.enter_context(running_clients(world, (self.company.load,)))
-        self._open.callback(clients_process.stop)
+        clients_process = self._clients.enter_context(running_clients(world, (self.company.load,)))
+        self._clients.callback(clients_process.stop)
 
     def end(self, world: World) -> None:
-        self._open.close()
+        self._clients.close()
 
     def details(self, notes: Sequence[Note]) -> dict[str, Any]:
         own_notes = [note for note in notes if self._is_ours(note)]
@@ -66,18 +66,18 @@ class TenantFault(Fault):
 class KeyRevocation(TenantFault):
     """The keys of the tenant are revoked while it sends requests."""
 
-    _at_s: float = 0.0
+    _revoked_s: float = 0.0  # Unix time
 
     def begin(self, world: World) -> None:
         TenantFault.begin(self, world)
-        while sum(map(self._is_ours, world.notebook.read())) < _SERVED_BEFORE:
+        while sum(map(self._is_ours, world.notebook.read())) < _NOTED_BEFORE:
             time.sleep(_POLL_S)
-        self.company.revoke()
-        self._at_s = time.time()
+        self.company.revoke_keys()
+        self._revoked_s = time.time()
 
     def _own_details(self, own_notes: Sequence[Note]) -> dict[str, Any]:
-        after_s = [note.at_s - self._at_s for note in own_notes if note.is_served]
-        # Not above 0: no request that was sent after the revocation was served.
+        after_s = [note.at_s - self._revoked_s for note in own_notes if note.is_served]
+        # 0 or less: no request that was sent after the revocation was served.
         return {"served_for_s": round(max(after_s, default=0.0), 2)}
 
 

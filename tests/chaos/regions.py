@@ -19,7 +19,7 @@ from redis import Redis
 from redis.exceptions import RedisError
 
 from caret.contracts.snapshot import HOME_LAST_SEEN
-from caret.local.caret_services import manage
+from caret.local.caret_services import manage_command
 from caret.local.paths import REPOSITORY
 from caret.local.processes.child_process import ChildSpec, dying_with_parent
 from caret.local.processes.service import CommandService
@@ -41,8 +41,8 @@ _OCEAN_S: Final = 30.0
 _CUT_S: Final = 60.0
 _READY_S: Final = 60.0
 _TENANT_RATE: Final = 2.0
-_SERVED_BEFORE: Final = 10  # requests before the link is cut
-_REFUSED_S: Final = 60.0
+_NOTED_BEFORE: Final = 10  # requests that have ended before the link is cut
+_REFUSED_S: Final = 60.0  # in which the healed region must reject the revoked keys
 _POLL_S: Final = 0.1
 
 
@@ -58,7 +58,8 @@ class FarRegion:
 
     def start(self, world: World) -> None:
         host, paths = world.hosts[_HOST], world.disks.far_valkey
-        world.start("far-valkey", _HOST, valkey_on(host, paths, mark=world.mark_on(_HOST)))
+        environment = world.store_environment_on(_HOST)
+        world.start("far-valkey", _HOST, valkey_on(host, paths, environment=environment))
         region_settings = {"REDIS_URL": redis_url(paths, host), "CARET_REGION": _REGION}
         world.own_settings[_HOST] = region_settings | {
             "CARET_HOME_REGION_REDIS_URL": world.settings["REDIS_URL"]
@@ -74,22 +75,22 @@ class FarRegion:
 class CutLink(TenantFault):
     """The link is cut, and the keys of a tenant are revoked in the home region.
 
-    The distant region cannot know that. The tenant continues to send requests until one is
-    rejected.
+    The distant region cannot know that. After the link is healed, the tenant continues to send
+    requests until one of them is rejected.
     """
 
     _link: ExitStack = field(default_factory=ExitStack)
-    _healed_s: float = 0.0
+    _healed_s: float = 0.0  # Unix time
 
     def begin(self, world: World) -> None:
         TenantFault.begin(self, world)
-        while sum(map(self._is_ours, world.notebook.read())) < _SERVED_BEFORE:
+        while sum(map(self._is_ours, world.notebook.read())) < _NOTED_BEFORE:
             time.sleep(_POLL_S)
         first_host, second_host = (world.hosts[name] for name in _LINK)
         self._link.enter_context(
             bad_link(first_host, second_host, CUT, environment=world.home.environment)
         )
-        self.company.revoke()
+        self.company.revoke_keys()
 
     def end(self, world: World) -> None:
         self._link.close()
@@ -117,7 +118,7 @@ def scenarios() -> Iterator[Scenario]:
 def _relay(world: World) -> CommandService:
     spec = ChildSpec(
         name="relay",
-        command=dying_with_parent(manage("relay")),
+        command=dying_with_parent(manage_command("relay")),
         log_file=world.home.paths.logs / "relay.log",
         environment=world.environment_on(_HOST),
         folder=REPOSITORY,

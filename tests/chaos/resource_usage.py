@@ -25,7 +25,7 @@ class ProcessResources:
 def resources_of(pid: int) -> ProcessResources | None:
     """Return the resources of the process, or None if it has ended."""
     try:
-        links = [str(path.readlink()) for path in _links(pid)]
+        links = _descriptor_links(pid)
         threads = len(list(Path(f"/proc/{pid}/task").iterdir()))
         sockets = sum(link.startswith("socket:") for link in links)
         return ProcessResources(round(own_memory_mb(pid), 2), len(links), sockets, threads)
@@ -58,8 +58,10 @@ def resource_growth(
 
 
 def leaked_requests_and_connections(world: World) -> dict[str, float]:
-    """Return completions in flight and connections, by gateway and gauge, after clients have
-    stopped."""
+    """Return completions in flight and connections, by gateway and gauge, without zeros.
+
+    Call this after the clients have stopped: then each of them is a leak.
+    """
     leaks = {}
     for key in ("gateway-1", "gateway-2"):
         host = world.hosts[key]
@@ -71,10 +73,10 @@ def leaked_requests_and_connections(world: World) -> dict[str, float]:
     return leaks
 
 
-def _links(pid: int) -> list[Path]:
-    link_paths = []
+def _descriptor_links(pid: int) -> list[str]:
+    """Return what each file descriptor of the process refers to, such as "socket:[1234]"."""
+    links = []
     for path in Path(f"/proc/{pid}/fd").iterdir():
-        with suppress(FileNotFoundError):
-            path.readlink()
-            link_paths.append(path)
-    return link_paths
+        with suppress(FileNotFoundError):  # it has just been closed
+            links.append(str(path.readlink()))
+    return links

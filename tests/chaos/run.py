@@ -18,7 +18,13 @@ from tests.benchmarks.results import Report, say
 from tests.chaos.billing_check import NOTHING, Balance
 from tests.chaos.client_log import Note
 from tests.chaos.environment import World
-from tests.chaos.fault_result import FaultResult, QuietTenant, Recovery, first_p99, is_bad
+from tests.chaos.fault_result import (
+    FaultResult,
+    QuietTenant,
+    Recovery,
+    first_token_p99_ms,
+    is_disturbed,
+)
 from tests.chaos.load import ClientsProcess
 from tests.chaos.resource_usage import (
     leaked_requests_and_connections,
@@ -47,7 +53,8 @@ class Run:
     world: World
     clients_process: ClientsProcess  # its tenant is the quiet one
     report: Report
-    hold_s: float | None = None  # of lasting faults; None: each fault's own duration
+    # Duration of faults that do not end at once; None: each fault's own duration.
+    hold_s: float | None = None
     calm: list[Note] = field(default_factory=list)  # the quiet tenant's, of all calm phases
     balance: Balance = NOTHING  # of everything so far
 
@@ -97,7 +104,7 @@ class Run:
             billed_s=billed_s,
             fault_s=ended_s - began_s,
             cores_used_by_others=neighbours.num_cores(),
-            holds_up_tokens=scenario.holds_up_tokens,
+            delays_tokens=scenario.delays_tokens,
         )
         self._report(
             scenario, fault_result, grown=resource_growth(before, resources_by_process(self.world))
@@ -113,7 +120,8 @@ class Run:
         say(f"{scenario.name}: ended")
 
     def _hold(self, scenario: Scenario) -> None:
-        hold_s = self.hold_s if self.hold_s is not None and scenario.hold_s else scenario.hold_s
+        ends_at_once = scenario.hold_s == 0
+        hold_s = scenario.hold_s if ends_at_once or self.hold_s is None else self.hold_s
         until_s = time.monotonic() + hold_s
         while time.monotonic() < until_s:
             self.world.revive()
@@ -134,10 +142,10 @@ class Run:
             now_s = time.time()
             if ready_s is None and self.world.is_ready():
                 ready_s = round(now_s - ended_s, 1)
-            bad_times = [note.at_s for note in self.world.notebook.since(ended_s) if is_bad(note)]
-            last_s = max(bad_times, default=ended_s)
-            has_served = bool(self.world.notebook.since(now_s - _STEADY_S))
-            is_steady = now_s - last_s >= _STEADY_S and has_served
+            notes = self.world.notebook.since(ended_s)
+            last_s = max((note.at_s for note in notes if is_disturbed(note)), default=ended_s)
+            has_new_notes = bool(self.world.notebook.since(now_s - _STEADY_S))
+            is_steady = now_s - last_s >= _STEADY_S and has_new_notes
             if (ready_s is not None and is_steady) or time.monotonic() > deadline_s:
                 return Recovery(round(last_s - ended_s, 1) if is_steady else None, ready_s)
             time.sleep(_POLL_S)
@@ -150,7 +158,7 @@ class Run:
 
     def _measure_quiet_tenant(self, notes: Iterable[Note]) -> QuietTenant:
         quiet = [note for note in notes if self._is_quiet(note)]
-        return QuietTenant(first_p99(self.calm), first_p99(quiet), len(quiet))
+        return QuietTenant(first_token_p99_ms(self.calm), first_token_p99_ms(quiet), len(quiet))
 
     def _is_quiet(self, note: Note) -> bool:
         return note.tenant == self.clients_process.tenant
@@ -168,5 +176,7 @@ class Run:
         )
 
     def _report_error(self, scenario: Scenario, error: Exception) -> None:
-        reason, target = f"{type(error).__name__}: {error}", "that it comes to its end"
-        self.report.judged(scenario.name, 0, "ends", passed=False, target=target, reason=reason)
+        reason = f"{type(error).__name__}: {error}"
+        self.report.judged(
+            scenario.name, 0, "scenarios completed", passed=False, target="1", reason=reason
+        )

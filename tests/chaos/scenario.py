@@ -16,10 +16,10 @@ class Scenario(Protocol):
 
     @property
     def hold_s(self) -> float:
-        """Return the seconds from the fault's beginning to its end."""
+        """Return the seconds from the fault's beginning to its end; 0: the fault ends at once."""
 
     @property
-    def holds_up_tokens(self) -> bool:
+    def delays_tokens(self) -> bool:
         """Return True if the fault itself delays first tokens.
 
         The quiet tenant's first tokens may then be late.
@@ -52,7 +52,7 @@ class Fault:
 
     name: str
     hold_s: float
-    holds_up_tokens: bool = False
+    delays_tokens: bool = False
 
     def prepare(self, world: World) -> None:
         pass

@@ -52,8 +52,11 @@ class Trend:
         return self.more_memory_mb <= allowed_mb and self.more_descriptors <= MAX_MORE_DESCRIPTORS
 
 
-def trend(samples: Sequence[Sample], *, settled_s: float) -> Trend:
-    """Return the trend of the samples. At least two of them must be later than `settled_s`."""
+def fit_trend(samples: Sequence[Sample], *, settled_s: float) -> Trend:
+    """Return the trend of the samples. `settled_s` is the time at which the settling phase ends.
+
+    At least two samples must be later.
+    """
     settled = [sample for sample in samples if sample.at_s > settled_s]
     at_s = np.array([sample.at_s for sample in settled])
     memory = np.array([sample.resources.memory_mb for sample in settled])
@@ -86,7 +89,8 @@ def soak(world: World, report: Report, *, minutes: float) -> None:
     say("Comparing results with bills")
     settled_s = began_s + _SETTLING * minutes * _MINUTE_S
     trends = {
-        key: trend(samples_of_part, settled_s=settled_s) for key, samples_of_part in samples.items()
+        key: fit_trend(samples_of_part, settled_s=settled_s)
+        for key, samples_of_part in samples.items()
     }
     _report(
         world,
@@ -97,8 +101,15 @@ def soak(world: World, report: Report, *, minutes: float) -> None:
     )
 
 
-def _report(world: World, report: Report, trends: dict[str, Trend], **fields: float) -> None:
-    notes = world.notebook.since(fields.pop("began_s"))
+def _report(
+    world: World,
+    report: Report,
+    trends: dict[str, Trend],
+    *,
+    began_s: float,
+    cores_used_by_others: float,
+) -> None:
+    notes = world.notebook.since(began_s)
     balance, _ = settled_balance(world, world.notebook.read, timeout_s=_BILLING_S)
     num_failed = sum(note.is_failed for note in notes)
     growing = [key for key, trend in trends.items() if not trend.is_flat]
@@ -121,7 +132,7 @@ def _report(world: World, report: Report, trends: dict[str, Trend], **fields: fl
         unseen=balance.unseen,
         broken=balance.broken,
         trends={key: _trend_fields(trend) for key, trend in trends.items()},
-        **fields,
+        cores_used_by_others=cores_used_by_others,
     )
 
 

@@ -1,4 +1,4 @@
-"""The host of Postgres and Valkey: both listen on the network, each with its own small disk.
+"""Postgres and Valkey, which listen on the network of their host, each with its own small disk.
 
 The disks are in memory (tmpfs), so that filling them affects nothing else. The run itself connects
 by Unix sockets, which no network fault affects.
@@ -82,22 +82,25 @@ class Standby(EmbeddedPostgres):
         return accepts_connections(self._paths)
 
 
-def postgres_on(host: Host, paths: EmbeddedPaths, *, mark: dict[str, str]) -> EmbeddedPostgres:
-    """Return a Postgres that listens on this host; `mark` is the environment of its processes."""
-    return EmbeddedPostgres(paths, tag_environment=mark, settings=_server_settings(host, paths))
+def postgres_on(
+    host: Host, paths: EmbeddedPaths, *, environment: dict[str, str]
+) -> EmbeddedPostgres:
+    """Return a Postgres that listens on this host, whose processes have this environment."""
+    settings = _server_settings(host, paths)
+    return EmbeddedPostgres(paths, tag_environment=environment, settings=settings)
 
 
-def standby_on(host: Host, paths: EmbeddedPaths, *, mark: dict[str, str]) -> Standby:
-    return Standby(paths, tag_environment=mark, settings=_server_settings(host, paths))
+def standby_on(host: Host, paths: EmbeddedPaths, *, environment: dict[str, str]) -> Standby:
+    return Standby(paths, tag_environment=environment, settings=_server_settings(host, paths))
 
 
-def valkey_on(host: Host, paths: EmbeddedPaths, *, mark: dict[str, str]) -> EmbeddedValkey:
+def valkey_on(host: Host, paths: EmbeddedPaths, *, environment: dict[str, str]) -> EmbeddedValkey:
     settings = {"bind": host.address, "port": str(VALKEY_PORT)}
-    return EmbeddedValkey(paths, tag_environment=mark, settings=settings)
+    return EmbeddedValkey(paths, tag_environment=environment, settings=settings)
 
 
 def copy_to_standby(primary: Host, disks: Disks) -> None:
-    """Copy the primary to a data folder that follows it; call this on the standby's host."""
+    """Copy the primary's data for a standby. Call this on the standby's host."""
     shutil.copytree(disks.postgres.secrets, disks.standby.secrets, dirs_exist_ok=True)
     write_credentials(disks.standby)
     data = disks.standby.home / "postgres"
@@ -112,10 +115,10 @@ def copy_to_standby(primary: Host, disks: Disks) -> None:
         *("--checkpoint", "fast"),
     )
     subprocess.run(command, check=True, capture_output=True, env=postgres_environment())
-    choose_user().give_to(data)
+    choose_user().take_ownership(data)
 
 
-def superuser(paths: EmbeddedPaths) -> psycopg.Connection:
+def connect_as_superuser(paths: EmbeddedPaths) -> psycopg.Connection:
     """Connect by the Unix socket, in autocommit mode.
 
     Raises OperationalError.
@@ -131,8 +134,8 @@ def superuser(paths: EmbeddedPaths) -> psycopg.Connection:
 
 
 def database_url(role: str, paths: EmbeddedPaths, *hosts: Host) -> str:
-    places = ",".join(f"{host.address}:{POSTGRES_PORT}" for host in hosts)
-    return f"postgresql://{role}:{read_password(paths, role)}@{places}/{DATABASE}?{_OPTIONS}"
+    addresses = ",".join(f"{host.address}:{POSTGRES_PORT}" for host in hosts)
+    return f"postgresql://{role}:{read_password(paths, role)}@{addresses}/{DATABASE}?{_OPTIONS}"
 
 
 def redis_url(paths: EmbeddedPaths, host: Host) -> str:

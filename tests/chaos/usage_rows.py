@@ -9,10 +9,10 @@ import psycopg
 
 from tests.chaos.billing_check import Balance, Row, balance
 from tests.chaos.client_log import Note
+from tests.chaos.clients import MAX_REQUEST_S
 from tests.chaos.environment import World
 
 _POLL_S: Final = 0.5
-_IN_FLIGHT_S: Final = 25.0
 
 
 def rows_of(world: World, tenants: Sequence[str]) -> Iterator[Row]:
@@ -58,11 +58,11 @@ def settled_balance(
 def _balance_after_running_requests(
     notes: Sequence[Note], rows: Sequence[Row], read_notes: Callable[[], Sequence[Note]]
 ) -> Balance:
-    """Compare again until all is balanced.
+    """Compare again until all is balanced, or until all requests in flight have ended.
 
     A completion may be billed before its client notes its end.
     """
-    deadline_s = time.monotonic() + _IN_FLIGHT_S
+    deadline_s = time.monotonic() + MAX_REQUEST_S
     while True:
         current = balance(notes, rows, read_notes()[len(notes) :])
         if current.is_balanced or time.monotonic() > deadline_s:

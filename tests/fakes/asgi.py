@@ -39,6 +39,7 @@ class FakeServer:
     @property
     def error_code(self) -> str:
         body = json.loads(self.messages[1]["body"])
+        # Responses in OpenAI's format wrap the error: {"error": {"code": ...}}.
         return str(body.get("error", body)["code"])
 
     @property

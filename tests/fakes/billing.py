@@ -28,7 +28,7 @@ from tests.fixtures.users import make_colleague
 
 START: Final = date(2026, 10, 1)
 NOW: Final = datetime(2026, 10, 20, 12, tzinfo=UTC)
-OCTOBER: Final = datetime(2026, 10, 3, 12, tzinfo=UTC)
+OCTOBER: Final = datetime(2026, 10, 3, 12, tzinfo=UTC)  # a time in the month that is invoiced
 AFTER: Final = datetime(2026, 11, 1, 7, tzinfo=UTC)  # October can be invoiced
 LARGE_USAGE: Final = {
     "prompt_tokens": 2_000_000,
@@ -143,9 +143,8 @@ def ensure_invoice(company: Company) -> int:
 def make_invoice(company: Company) -> int:
     """Issue an invoice for October with one completion."""
     ingest_completion(company, company.developer, datetime(2026, 10, 3, tzinfo=UTC))
-    november = datetime(2026, 11, 1, 7, tzinfo=UTC)
-    rate_tenant(company.tenant_id, now=november)
-    (invoice_number,) = issue_due_invoices(company.tenant_id, now=november)
+    rate_tenant(company.tenant_id, now=AFTER)
+    (invoice_number,) = issue_due_invoices(company.tenant_id, now=AFTER)
     return int(invoice_number.rpartition("-")[2])
 
 

@@ -54,7 +54,7 @@ async def chat_gateway() -> AsyncIterator[ChatGateway]:
     gateway = ChatGateway()
     application = web.Application()
     application.router.add_post("/v1/chat/completions", gateway.respond)
-    # aiohttp then cancels the handler of a request when its client disconnects.
+    # `handler_cancellation`: the handler of a request is cancelled when its client disconnects.
     runner = web.AppRunner(application, handler_cancellation=True)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()

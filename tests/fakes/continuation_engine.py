@@ -22,7 +22,7 @@ class ContinuationEngine:
     texts: Sequence[str]  # the text that each token adds
     host: str
     url: str = ""
-    # it closes the connection after this many tokens of a completion; None: never
+    # The engine closes the connection after this many tokens of a completion; None: never.
     disconnect_after: int | None = None
     requests: list[dict[str, Any]] = field(default_factory=list)
 

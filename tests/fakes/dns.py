@@ -1,4 +1,4 @@
-"""A DNS that resolves some loopback names and hangs for others."""
+"""A name resolver: some names lead to this machine, and look-ups of others hang."""
 
 import socket
 import threading

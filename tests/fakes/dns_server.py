@@ -13,6 +13,8 @@ import dns.rdataclass
 import dns.rdatatype
 import dns.rrset
 
+_TTL_S = 1
+
 
 class DnsServer(asyncio.DatagramProtocol):
     def __init__(self) -> None:
@@ -38,7 +40,7 @@ class DnsServer(asyncio.DatagramProtocol):
             response.set_rcode(dns.rcode.SERVFAIL)
         elif question.rdtype == dns.rdatatype.TXT and name in self.texts:
             text = f'"{self.texts[name]}"'
-            response.answer.append(dns.rrset.from_text(question.name, 1, "IN", "TXT", text))
+            response.answer.append(dns.rrset.from_text(question.name, _TTL_S, "IN", "TXT", text))
         elif addresses is None:
             response.set_rcode(dns.rcode.NXDOMAIN)
         elif matching := [
@@ -47,7 +49,7 @@ class DnsServer(asyncio.DatagramProtocol):
             if (":" in address) == (question.rdtype == dns.rdatatype.AAAA)
         ]:
             response.answer.append(
-                dns.rrset.from_text_list(question.name, 1, "IN", question.rdtype, matching)
+                dns.rrset.from_text_list(question.name, _TTL_S, "IN", question.rdtype, matching)
             )
         self._transport.sendto(response.to_wire(), addr)
 

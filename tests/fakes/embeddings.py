@@ -24,8 +24,10 @@ def embedding_of(text: str) -> list[float]:
     for word in re.findall(r"[a-z]+", text.lower()):
         digest = hashlib.blake2b(word.encode(), digest_size=4).digest()
         counts[int.from_bytes(digest) % EMBEDDING_DIMENSIONS] += 1.0
-    length = math.sqrt(sum(count * count for count in counts)) or 1.0
-    return [count / length for count in counts] if any(counts) else [1.0] * EMBEDDING_DIMENSIONS
+    if not any(counts):  # no word: a vector of zeros has no direction
+        return [1.0] * EMBEDDING_DIMENSIONS
+    length = math.sqrt(sum(count * count for count in counts))
+    return [count / length for count in counts]
 
 
 @dataclass(slots=True)

@@ -11,7 +11,7 @@ from tenants.compliance.exports.jobs.files import sealed_objects
 from tenants.compliance.exports.jobs.operations import ExportRequest, request_export
 from tenants.compliance.exports.jobs.queries import ExportView, find_export
 from tenants.compliance.exports.jobs.run import run_slice_of_oldest_job
-from tenants.compliance.exports.jobs.state_machine import TERMINAL, UNDER_WAY, JobState
+from tenants.compliance.exports.jobs.state_machine import UNDER_WAY, JobState
 from tenants.compliance.exports.rows import Period
 from tenants.models import ExportJob
 from tenants.security.authorization.actor import Actor
@@ -62,6 +62,6 @@ def make_export(company: Company) -> str:
 def end_all_exports(company: Company) -> None:
     """End all exports of the company, so that it may request a new one."""
     with tenant_scope(company.tenant_id):
-        rows = ExportJob.objects.filter(tenant_id=company.tenant_id).exclude(state__in=TERMINAL)
+        rows = ExportJob.objects.filter(tenant_id=company.tenant_id)
         rows.filter(state__in=UNDER_WAY).update(state=JobState.CANCELLED)
         rows.filter(state=JobState.FINISHED).update(expires_at=timezone.now() - timedelta(days=1))

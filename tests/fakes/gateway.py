@@ -25,7 +25,7 @@ from tests.fakes.pools import make_admission, make_pool, make_pools, make_router
 from tests.fakes.tenants import GLOBEX, ROOT_SECRET, make_credential, make_policy, make_snapshot
 
 WEIGHTS: Final = Path(__file__).parents[2] / "inference" / "demo_model" / "weights"
-TOKENS: Final = load_tokenizer(str(WEIGHTS))  # shared, since loading it takes 0.15 s
+TOKENIZER: Final = load_tokenizer(str(WEIGHTS))  # shared, since loading it takes 0.15 s
 KEY: Final = generate_key(KeyKind.DEVELOPER)
 NEIGHBOURS_KEY: Final = generate_key(KeyKind.DEVELOPER)  # of the tenant globex
 
@@ -46,11 +46,11 @@ class FakeGateway:
         )
         self.snapshot_store.mark_synced()
         writer = PromptWriter(
-            TOKENS,
+            TOKENIZER,
             model="demo",
             max_context_tokens=8_192,
             clock=FakeClock(),
-            # The scripted engines ignore the word at the cursor.
+            # A fake engine's texts do not repeat the word at the cursor, as token healing expects.
             options=PromptOptions(has_token_healing=False),
         )
         writers = {make_pool(tier=tier).name: writer for tier in Tier}

@@ -46,7 +46,10 @@ async def send_request(
     key: str | None = KEY.text,
     headers: Headers | None = None,
 ) -> FakeServer:
-    """Send a request. A `body` of bytes is sent unchanged, any other as JSON."""
+    """Send a request to the application, which runs only for this request.
+
+    A `body` of bytes is sent unchanged, any other as JSON.
+    """
     server = FakeServer(http_scope(path, key=key, method=method, headers=headers))
     server.queue_message("http.request", body=body if isinstance(body, bytes) else _json(body))
     async with application(gateway) as app, asyncio.timeout(DEADLINE_S):

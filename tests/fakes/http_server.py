@@ -73,7 +73,7 @@ async def lines_of(server: Server, client: HttpClient, body: bytes = b"{}") -> l
         all_lines: list[bytes] = []
         while lines := await response.read_lines():
             all_lines += lines
-        response.can_reuse_connection = True
+        response.can_reuse_connection = True  # `close` then keeps the connection for other requests
         return all_lines
     finally:
         response.close()

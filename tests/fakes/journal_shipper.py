@@ -5,7 +5,7 @@ from inference.recording.journal import EntryId, IngestionBacklog, ShipmentRecei
 
 
 class FakeShipper:
-    """Fails while `fails` is set. After `max_calls`, deliveries fail, too. Each one is an entry."""
+    """Each delivery is an entry. Deliveries fail while `fails` is set, and after `max_calls`."""
 
     def __init__(
         self, *, fails: bool = False, max_calls: int | None = None, ingests: bool = True

@@ -35,10 +35,10 @@ class KubernetesServer:
     version: int = 100
     oldest: int = 100  # the oldest version from which a watch can continue
     is_broken: bool = False
-    # if present, a list response is built and then waits for this event before it is sent
-    hold: asyncio.Event | None = None
+    # If present, the server builds each list response, and waits for this event before it sends it.
+    release_event: asyncio.Event | None = None
     max_watch_s: float = 30.0
-    bookmarks_every_s: float | None = None
+    bookmarks_every_s: float | None = None  # None: it sends none
     objects: dict[str, dict[str, Any]] = field(default_factory=dict)  # by name
     events: list[tuple[int, dict[str, Any]]] = field(default_factory=list)  # version, event
     requests: list[str] = field(default_factory=list)  # "list" and "watch VERSION", in order
@@ -72,7 +72,6 @@ class KubernetesServer:
         self.events.append((self.version, {"type": kind, "object": self.objects[name]}))
 
     def delete_slice(self, name: str) -> None:
-        """Delete the slice."""
         deleted = self.objects.pop(name)
         self.version += 1
         deleted["metadata"]["resourceVersion"] = str(self.version)
@@ -96,8 +95,8 @@ class KubernetesServer:
         items = [slice_ for slice_ in self.objects.values() if _is_of(slice_, namespace, service)]
         metadata = {"resourceVersion": str(self.version)}
         listing = {"kind": "EndpointSliceList", "metadata": metadata, "items": items}
-        if (hold := self.hold) is not None:
-            await hold.wait()
+        if (release_event := self.release_event) is not None:
+            await release_event.wait()
         return web.json_response(listing)
 
     async def _watch(
@@ -126,17 +125,17 @@ class KubernetesServer:
         self, response: web.StreamResponse, namespace: str, service: str, since: int
     ) -> None:
         loop, sent_version = asyncio.get_running_loop(), since
-        marked_s = loop.time()
+        bookmarked_s = loop.time()
         while not self.is_broken:
             for version, event in tuple(self.events):
                 if version > sent_version and _is_of(event["object"], namespace, service):
                     await self._write_event(response, event)
             sent_version = max(sent_version, self.version)
-            if self.bookmarks_every_s and loop.time() - marked_s > self.bookmarks_every_s:
-                marked_s = loop.time()
+            if self.bookmarks_every_s and loop.time() - bookmarked_s > self.bookmarks_every_s:
+                bookmarked_s = loop.time()
                 metadata = {"resourceVersion": str(self.version)}
-                mark = {"kind": "EndpointSlice", "metadata": metadata}
-                await self._write_event(response, {"type": "BOOKMARK", "object": mark})
+                bookmark = {"kind": "EndpointSlice", "metadata": metadata}
+                await self._write_event(response, {"type": "BOOKMARK", "object": bookmark})
             await asyncio.sleep(_POLL_S)
 
     async def _write_event(self, response: web.StreamResponse, event: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""An in-memory lease store with the same arithmetic as the Redis script.
+"""An in-memory lease store with the same arithmetic as the Redis script (redis_lease_store.py).
 
 It can be unavailable, or do the work and lose the response.
 """
@@ -94,17 +94,21 @@ class FakeLeaseStore:
     def _grant(self, gateway: str, request: LeaseRequest) -> LeaseGrant:
         bucket, now_s = self.buckets[request.spec.key], self.clock.monotonic_s()
         lease = bucket.leases.get(gateway) or Lease()
-        if request.number <= lease.number:
+        if request.number <= lease.number:  # it arrived late or twice
             return LeaseGrant(lease.held)
+        # Skip spending that an unanswered request already reported.
         spent = request.spent_since - (lease.spent_since if lease.since == request.since else 0)
         kept_units, beyond = max(0, lease.held - spent), max(0, spent - lease.held)
+        # Kept units become free here; `_share` lends them again.
         used_units = _count_used(bucket, request.spec, now_s) - kept_units
+        # Units of a rate limit that are spent beyond the lease come back by themselves.
         if request.spec.interval_s is None:
             already_raised = min(beyond, bucket.raised)
             used_units, bucket.raised = (
                 used_units + beyond - already_raised,
                 bucket.raised - already_raised,
             )
+        # As in the script, only for a new gateway or if units are scarce.
         if gateway not in bucket.leases or _free(used_units, request.spec) < request.wanted_units:
             used_units -= bucket.take_back_ended_leases(now_s, but=gateway)
         grant, used_units = _share(used_units, kept_units, request)
@@ -136,6 +140,7 @@ def _share(used_units: float, kept_units: int, request: LeaseRequest) -> tuple[L
     spec, units, wait_s = request.spec, _free(used_units, request.spec), 0.0
     used_units = _clipped(used_units, spec)
     if units >= request.needed_units:
+        # Leave three quarters of the other units to the other gateways.
         granted_units = request.needed_units + min(
             request.wanted_units - request.needed_units, (units - request.needed_units) // 4
         )
@@ -143,7 +148,8 @@ def _share(used_units: float, kept_units: int, request: LeaseRequest) -> tuple[L
         granted_units = units
     else:
         granted_units = min(kept_units, units)
-        wait_s = (used_units + request.min_units - spec.capacity) * (spec.interval_s or 0.0) or 1.0
+        missing_units = used_units + request.min_units - spec.capacity
+        wait_s = 1.0 if spec.interval_s is None else missing_units * spec.interval_s
     used_units += granted_units
     is_budget = spec.interval_s is None
     overdrawn_units = max(0, round(used_units) - spec.capacity) if is_budget else 0

@@ -44,7 +44,8 @@ class SoftPasskey:
                 cbor.encode({"fmt": "none", "attStmt": {}, "authData": data})
             ),
         }
-        # rk: "resident key", a passkey that is found without a user name.
+        # rk: "resident key", a passkey that is found without a user name. This authenticator stores
+        # one only if it verifies its user.
         return self._credential(response) | {
             "clientExtensionResults": {"credProps": {"rk": self.verifies_user}}
         }

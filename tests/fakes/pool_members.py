@@ -35,13 +35,13 @@ class FakeNetwork:
     """Resolves names to addresses, and returns the identities of replicas."""
 
     identities: dict[str, ReplicaIdentity] = field(default_factory=dict)  # by the replica's name
-    failing: dict[str, Exception] = field(default_factory=dict)
-    names: dict[str, frozenset[str]] = field(default_factory=dict)
-    requested_names: list[str] = field(default_factory=list)
-    release_events: dict[str, asyncio.Event] = field(default_factory=dict)
+    failing: dict[str, Exception] = field(default_factory=dict)  # by the replica's name
+    addresses: dict[str, frozenset[str]] = field(default_factory=dict)  # by the name to resolve
+    requested_replicas: list[str] = field(default_factory=list)  # names, in order of the requests
+    release_events: dict[str, asyncio.Event] = field(default_factory=dict)  # by the replica's name
 
     async def fetch_identity(self, replica: Replica, model: str) -> ReplicaIdentity:
-        self.requested_names.append(replica.name)
+        self.requested_replicas.append(replica.name)
         if replica.name in self.release_events:
             await self.release_events[replica.name].wait()
         if replica.name in self.failing:
@@ -55,12 +55,12 @@ class FakeNetwork:
         return self.release_events.setdefault(name, asyncio.Event())
 
     async def resolve(self, name: str) -> frozenset[str]:
-        if not self.names.get(name):
+        if not self.addresses.get(name):
             raise ResolutionFailed("planted")
-        return self.names[name]
+        return self.addresses[name]
 
     def set_addresses(self, name: str, addresses: Iterable[str]) -> None:
-        self.names[name] = frozenset(addresses)
+        self.addresses[name] = frozenset(addresses)
 
 
 @dataclass
@@ -84,7 +84,7 @@ class Fleet:
     def names(self, pool: str = "demo-fast") -> list[str]:
         return [replica.name for replica in self.catalog.by_name[pool].replicas]
 
-    def reasons(self) -> dict[str, str]:
+    def rejection_reasons(self) -> dict[str, str]:
         return {
-            replica: refusal.reason for _, replica, refusal in self.pool_members.rejected_replicas
+            replica: mismatch.reason for _, replica, mismatch in self.pool_members.rejected_replicas
         }

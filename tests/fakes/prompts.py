@@ -8,7 +8,7 @@ from inference.context.prompt.prompt import Prompt
 from inference.context.prompt.prompt_options import PromptOptions
 from inference.context.prompt.prompt_writer import PromptWriter
 from tests.fakes.clock import FakeClock
-from tests.fakes.gateway import TOKENS
+from tests.fakes.gateway import TOKENIZER
 from tests.fakes.requests import make_admitted
 from tests.fakes.tenants import make_principal
 
@@ -17,7 +17,7 @@ MAX_CONTEXT = 8_192
 
 def make_prompt_writer(max_context_tokens: int = MAX_CONTEXT, **options: Any) -> PromptWriter:
     return PromptWriter(
-        TOKENS,
+        TOKENIZER,
         model="demo",
         max_context_tokens=max_context_tokens,
         clock=FakeClock(),
@@ -27,8 +27,11 @@ def make_prompt_writer(max_context_tokens: int = MAX_CONTEXT, **options: Any) ->
 
 WRITER = make_prompt_writer()
 MARKERS = ("<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>", "<|file_sep|>", "<|endoftext|>")
-PREFIX_ID, SUFFIX_ID, MIDDLE_ID, FILE_ID = (TOKENS.get_token_id(marker) for marker in MARKERS[:4])
+PREFIX_ID, SUFFIX_ID, MIDDLE_ID, FILE_ID = (
+    TOKENIZER.get_token_id(marker) for marker in MARKERS[:4]
+)
 PRINCIPAL = make_principal()
+# Far more tokens than MAX_CONTEXT.
 CODE = "".join(f"def method_{n}(self):\n    return self.field_{n}\n\n" for n in range(3_000))
 
 
@@ -39,5 +42,6 @@ def assemble_prompt(
 
 
 def text_of(prompt: Prompt) -> str:
-    text: str = TOKENS._plain.decode(prompt.token_ids, skip_special_tokens=False)
+    # No public method decodes token IDs.
+    text: str = TOKENIZER._plain.decode(prompt.token_ids, skip_special_tokens=False)
     return text

@@ -42,7 +42,7 @@ class QueueModel:
     seed: int = 1
     now_s: float = 0.0
     offered: list[OfferedRequest] = field(default_factory=list)
-    load: PoolLoadShedder = field(init=False)
+    load_shedder: PoolLoadShedder = field(init=False)
     _events: list[tuple[float, int, Callable[[], None]]] = field(default_factory=list)
     _num_events: int = 0
     _free_s: list[float] = field(init=False)  # when each replica becomes free
@@ -50,7 +50,7 @@ class QueueModel:
 
     def __post_init__(self) -> None:
         targets = dict.fromkeys(Mode, self.target_s)
-        self.load = PoolLoadShedder(PoolCapacity(self.num_replicas), targets)
+        self.load_shedder = PoolLoadShedder(PoolCapacity(self.num_replicas), targets)
         self._free_s = [0.0] * self.num_replicas
         self._random = random.Random(self.seed)
 
@@ -76,10 +76,10 @@ class QueueModel:
         tenant = self._random.choice(self.tenants) if self.tenants else None
         trace = make_trace(FakeClock(monotonic_s=self.now_s))
         trace.principal = tenant
-        if not self.load.can_admit(request, trace, self.now_s):
+        if not self.load_shedder.can_admit(request, trace, self.now_s):
             self.offered.append(OfferedRequest(self.now_s, request.trigger, None, tenant))
             return
-        self.load.start(request, trace, self.now_s)
+        self.load_shedder.start(request, trace, self.now_s)
         replica = min(range(self.num_replicas), key=self._free_s.__getitem__)
         service_s = self._random.lognormvariate(0.0, self.spread) * self.service_s
         first_s = max(self._free_s[replica], self.now_s) + service_s
@@ -93,7 +93,7 @@ class QueueModel:
         trace.engine_first_token_s = self.now_s
         self._schedule(
             self.now_s + self.decode_s,
-            lambda: self.load.finish(trace, self.now_s, was_refused=False),
+            lambda: self.load_shedder.finish(trace, self.now_s, was_refused=False),
         )
 
     def _schedule(self, when_s: float, action: Callable[[], None]) -> None:
@@ -113,4 +113,5 @@ def first_tokens_s(offered_requests: Iterable[OfferedRequest]) -> list[float]:
 
 
 def quantile(times: Sequence[float], share: float) -> float:
+    """Return the quantile of times that are sorted."""
     return times[min(len(times) - 1, int(share * len(times)))]

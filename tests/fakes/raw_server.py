@@ -30,7 +30,7 @@ def raw_server(pieces: Callable[[], Iterable[bytes]]) -> Iterator[RawServer]:
 
     with Server(("127.0.0.1", 0), Handler) as server:
         raw.url = f"http://127.0.0.1:{server.server_address[1]}"
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         try:
             yield raw

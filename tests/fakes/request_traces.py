@@ -24,9 +24,10 @@ def make_ended_trace(
     *,
     until: str = "stream",
     took_s: dict[str, float] | None = None,
+    finish_reason: FinishReason = FinishReason.STOP,
     **fields: Any,
 ) -> RequestTrace:
-    """Return a trace that ended in the stage `until`."""
+    """Return a trace that ended in the stage `until`. `took_s` has durations by stage."""
     clock = clock or FakeClock()
     trace = make_trace(clock)
     trace.request, trace.principal = make_request(), make_principal()
@@ -42,5 +43,5 @@ def make_ended_trace(
         clock.pass_s((took_s or {}).get("stream", 0.001))
     for name, value in fields.items():
         setattr(trace, name, value)
-    trace.finish(trace.finish_reason or FinishReason.STOP)
+    trace.finish(finish_reason)
     return trace

@@ -10,7 +10,7 @@ from tests.fixtures.companies import Company
 
 
 def make_hold(company: Company) -> str:
-    # starts now, so it covers no existing data
+    # The hold starts now, so it covers no existing data.
     new = NewHold("matter", "letter", since=timezone.now())
     return str(place_hold(actor=company.administrator.actor, new=new, now=timezone.now()))
 

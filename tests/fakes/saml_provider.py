@@ -50,7 +50,7 @@ _RESPONSE: Final = """<samlp:Response {spaces} ID="{id}" Version="2.0" IssueInst
 
 @dataclass(frozen=True)
 class AssertionData:
-    """The content of a response; fields that are None are left out."""
+    """The content of a response. A field that is None is left out, except `edit` and `issuer`."""
 
     email: str  # XML, so that a test can include markup
     request_id: str | None
@@ -65,7 +65,7 @@ class AssertionData:
     sp_name_qualifier: str | None = None
     has_email_attribute: bool = True
     attributes: tuple[tuple[str, str], ...] = ()  # name and value of each further attribute
-    # changes the assertion before it is signed; None: no change
+    # Changes the assertion before it is signed; None: no change.
     edit: Callable[[str], str] | None = None
     issuer: str | None = None  # None: the provider's own
     algorithm: str = Saml.RSA_SHA256
@@ -118,10 +118,15 @@ class SamlProvider:
         acs_url = str(request.get("AssertionConsumerServiceURL"))
         (issuer,) = Xml.query(request, "/samlp:AuthnRequest/saml:Issuer")
         request_id = str(request.get("ID"))
-        assertion_data = AssertionData(
-            escape(email), request_id, acs_url, str(issuer.text).strip(), acs_url, request_id
+        return AssertionData(
+            email=escape(email),
+            request_id=request_id,
+            acs_url=acs_url,
+            audience=str(issuer.text).strip(),
+            recipient=acs_url,
+            confirmed_request_id=request_id,
+            requests_new_sign_in=request.get("ForceAuthn") == "true",
         )
-        return replace(assertion_data, requests_new_sign_in=request.get("ForceAuthn") == "true")
 
     def encode_response(self, assertion_data: AssertionData, **changes: Any) -> str:
         """Return the response as a browser posts it."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from aiohttp import web
 
-_MAX_BODY_BYTES = 64 * 1024 * 1024
+_MAX_BODY_BYTES = 64 * 1024 * 1024  # aiohttp's default, 1 MiB, is too small for a long prompt
 
 
 @dataclass

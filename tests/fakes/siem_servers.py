@@ -32,7 +32,7 @@ class Hook:
     payloads: list[dict[str, Any]] = field(default_factory=list)  # the payloads that it accepted
     ids: list[str] = field(default_factory=list)
     num_requests: int = 0
-    last: tuple[bytes, Mapping[str, str]] | None = None  # body and headers of the last delivery
+    last: tuple[bytes, Mapping[str, str]] | None = None  # body and headers of the last payload
 
     @property
     def sequences(self) -> list[int]:
@@ -61,7 +61,7 @@ class Syslog:
     port: int = 0
     resets_connections: bool = False  # resets each connection before it reads anything
     keeps_connections: bool = False  # reads everything, and keeps its side of connections open
-    has_ended: threading.Event = field(default_factory=threading.Event)
+    stop_event: threading.Event = field(default_factory=threading.Event)
     lines: list[str] = field(default_factory=list)
     num_connections: int = 0
 
@@ -78,13 +78,14 @@ def webhook(context: ssl.SSLContext | None = None) -> Iterator[Hook]:
         protocol_version = "HTTP/1.1"
 
         def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["Content-Length"]))
+            body = self.rfile.read(int(self.headers["Content-Length"] or 0))
             self.send_response(hook.accept(body, dict(self.headers)))
             for name, value in hook.headers.items():
                 self.send_header(name, value)
             self.send_header("Content-Length", "0")
             self.end_headers()
 
+        # So that a client that follows a redirect with GET is counted.
         do_GET = do_POST  # noqa: N815  # as http.server calls it
 
         def log_message(self, *args: Any) -> None:
@@ -115,9 +116,10 @@ def syslog_server(context: ssl.SSLContext | None = None) -> Iterator[Syslog]:
             while length := self._read_length():
                 syslog.lines.append(self.rfile.read(length).decode("ascii"))
             if syslog.keeps_connections:
-                syslog.has_ended.wait()
+                syslog.stop_event.wait()
 
         def _read_length(self) -> int:
+            """Read the length before a message (RFC 6587); 0: the client has disconnected."""
             digits = b""
             while (char := self.rfile.read(1)) not in (b" ", b""):
                 digits += char
@@ -129,7 +131,7 @@ def syslog_server(context: ssl.SSLContext | None = None) -> Iterator[Syslog]:
     syslog.port = server.server_address[1]
     with _running(server):
         yield syslog
-        syslog.has_ended.set()
+        syslog.stop_event.set()
 
 
 class _QuietServer(socketserver.ThreadingTCPServer):

@@ -41,7 +41,7 @@ class Editor:
         self.frames: list[ServerFrame] = []
         self.journal = FakeJournal()
         self.has_left = False
-        self.opened: list[IncomingRequest] = []
+        self.opened: list[IncomingRequest] = []  # a warm-up for each opened file
         self.edits: list[SuggestionEdit] = []
         self.principal = PRINCIPAL
         self.find_principal: Callable[[], Any] = lambda: self.principal
@@ -58,15 +58,20 @@ class Editor:
             ).record,
             clock=self.clock,
         )
-        self.connection = Connection(backend, StreamCaller(PRINCIPAL, "key", None), self._take)
-        self.arrivals: list[IncomingRequest] = []
+        self.connection = Connection(
+            backend, StreamCaller(PRINCIPAL, "key", None), self._record_frame
+        )
+        self.arrivals: list[IncomingRequest] = []  # completions
+        self.cancel_times_s: list[float | None] = []  # of ended completions; None: not cancelled
 
     async def says(self, kind: str, id: str, **fields: Any) -> None:
+        """Send a frame of this kind."""
         if kind == "complete":
             fields = {"prefix": "a = ", "path": f"{id}.py", **fields}
         await self.connection.on_frame(json.dumps({"type": kind, "id": id, **fields}))
 
     async def opens(self, **fields: Any) -> None:
+        """Send a frame about an opened file."""
         await self.connection.on_frame(json.dumps({"type": "file_opened", **fields}))
 
     def frames_of(self, id: str) -> list[DeltaFrame | DoneFrame | ErrorFrame]:
@@ -85,22 +90,26 @@ class Editor:
 
     async def waits_for_end(self, *ids: str) -> None:
         await self.waits(lambda: all(self.ends(id) for id in ids))
+        # The tasks that have sent the last frames still have to end.
         for _ in range(5):
             await asyncio.sleep(0)
 
-    async def _take(self, frame: ServerFrame) -> None:
+    async def _record_frame(self, frame: ServerFrame) -> None:
         if self.has_left:
             raise ClientDisconnected
         self.frames.append(frame)
 
     async def _serve(self, arrival: IncomingRequest, client: ResponseWriter) -> None:
         self.arrivals.append(arrival)
-        await _complete(self.engine, arrival, client)
+        trace = RequestTrace(arrival=arrival, clock=FakeClock())
+        try:
+            await _complete(self.engine, trace, client)
+        finally:
+            self.cancel_times_s.append(trace.cancelled_s)
 
 
-async def _complete(engine: Engine, arrival: IncomingRequest, client: ResponseWriter) -> None:
+async def _complete(engine: Engine, trace: RequestTrace, client: ResponseWriter) -> None:
     """Run the last stages: from the engine to the client."""
-    trace = RequestTrace(arrival=arrival, clock=FakeClock())
     async with (
         stream(client, trace) as send,
         engine.complete(make_engine_request()) as chunks,

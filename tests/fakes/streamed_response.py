@@ -4,6 +4,7 @@ import asyncio
 
 from aiohttp import web
 
+_LAST_PART_BYTES = 8  # less than the last line of each text
 _PAUSE_S = 0.02  # the client has read the first part before the second one is sent
 
 
@@ -12,7 +13,7 @@ async def stream_in_two_parts(request: web.Request, text: str) -> web.StreamResp
     body = text.encode()
     response = web.StreamResponse()
     await response.prepare(request)
-    await response.write(body[:-8])
+    await response.write(body[:-_LAST_PART_BYTES])
     await asyncio.sleep(_PAUSE_S)
-    await response.write(body[-8:])
+    await response.write(body[-_LAST_PART_BYTES:])
     return response

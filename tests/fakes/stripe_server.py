@@ -18,7 +18,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 SECRET = "sk_test_0123456789"
-_PAGE = 4  # meters on a page, so that there are several pages
+_PAGE_SIZE = 4  # meters on a page: few, so that there are several pages
 _IDENTIFIER_LIFETIME = timedelta(hours=24)
 _MAX_AGE_S = 35 * 86_400
 _MAX_FUTURE_S = 300
@@ -114,9 +114,9 @@ class StripeServer:
     def _list_meters(self, query: dict[str, str]) -> tuple[int, Any]:
         after = query.get("starting_after")
         start = 0 if after is None else int(after.removeprefix("mtr_")) + 1
-        page = list(enumerate(self.meters))[start : start + _PAGE]
+        page = list(enumerate(self.meters))[start : start + _PAGE_SIZE]
         data = [{"id": f"mtr_{number}", "event_name": name} for number, name in page]
-        return 200, {"data": data, "has_more": start + _PAGE < len(self.meters)}
+        return 200, {"data": data, "has_more": start + _PAGE_SIZE < len(self.meters)}
 
     def _summarize_events(self, meter: str, query: dict[str, str]) -> tuple[int, Any]:
         since, until = int(query["start_time"]), int(query["end_time"])

@@ -35,11 +35,11 @@ class ClaimingGateway:
     def __init__(self, clock: FakeClock, *, root_secret: bytes = ROOT_SECRET) -> None:
         self.clock = clock
         self.queue = ClaimQueue()
-        self.newest = SupersessionRegistry(root_secret, self.queue)
+        self.registry = SupersessionRegistry(root_secret, self.queue)
         self.requests: list[OpenRequest] = []
 
-    async def begins(self, principal: Principal | None = None, **fields: Any) -> OpenRequest:
-        """Begin a request a millisecond after the last one; it continues until it is superseded."""
+    async def begin_request(self, principal: Principal | None = None, **fields: Any) -> OpenRequest:
+        """Begin a request a millisecond after the previous one. It runs until it is superseded."""
         self.clock.pass_s(0.001)
         trace = RequestTrace(arrival=make_arrival(clock=self.clock), clock=self.clock)
         claim = self._claim(principal or make_principal(), make_request(**fields), trace)
@@ -49,18 +49,18 @@ class ClaimingGateway:
         return open_request
 
     async def is_over(self, open_request: OpenRequest) -> bool:
-        for _ in range(3):
+        for _ in range(3):  # passes of the event loop, enough for a cancelled task to end
             await asyncio.sleep(0)
         return open_request.task.done()
 
-    async def ends(self) -> None:
+    async def cancel_requests(self) -> None:
         for open_request in self.requests:
             open_request.task.cancel()
         await asyncio.gather(*(request.task for request in self.requests), return_exceptions=True)
 
     async def _claim(self, principal: Principal, request: Any, trace: RequestTrace) -> str:
         try:
-            with suppress(CompletionDropped), self.newest.claim(principal, request, trace):
+            with suppress(CompletionDropped), self.registry.claim(principal, request, trace):
                 await asyncio.Event().wait()
         except asyncio.CancelledError as cancelled:
             return str(cancelled.args[0]) if cancelled.args else FinishReason.CANCELLED

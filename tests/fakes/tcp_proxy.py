@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Final
 
-_SLOW_S: Final = 0.6  # longer than a gateway waits
+_SLOW_S: Final = 0.6  # longer than `leases.MAX_CALL_S`, a gateway's timeout
 
 
 class FaultProxy:
@@ -47,7 +47,7 @@ class FaultProxy:
                 await asyncio.sleep(_SLOW_S)
             target.write(data)
             await target.drain()
-        raise ConnectionResetError
+        raise ConnectionResetError  # so that the task group also ends the other direction
 
 
 @contextmanager

@@ -5,29 +5,29 @@ import re
 import zipfile
 from xml.etree import ElementTree
 
-_SPACE = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
+_NAMESPACE = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
 
 
 def read_workbook(data: bytes) -> list[dict[str, str | float | bool | None]]:
-    """Return the rows by the names in the first row.
+    """Return the rows after the first one, as dictionaries with the names in the first row.
 
     A formula is an error: exports contain none.
     """
     with zipfile.ZipFile(io.BytesIO(data)) as book:
         sheet = ElementTree.fromstring(book.read("xl/worksheets/sheet1.xml"))  # noqa: S314  # our own
-    assert sheet.find(f".//{_SPACE}f") is None
-    header, *rows = [_cells(row) for row in sheet.iter(f"{_SPACE}row")]
+    assert sheet.find(f".//{_NAMESPACE}f") is None
+    header, *rows = [_cells(row) for row in sheet.iter(f"{_NAMESPACE}row")]
     return [{str(name): row.get(column) for column, name in header.items()} for row in rows]
 
 
 def _cells(row: ElementTree.Element) -> dict[str, str | float | bool]:
-    """Return the cells by the letters of their columns."""
+    """Return the values of the cells, by the letters of their columns."""
     return {re.sub(r"\d", "", cell.attrib["r"]): _value(cell) for cell in row}
 
 
 def _value(cell: ElementTree.Element) -> str | float | bool:
-    text = "".join(part.text or "" for part in cell.iter(f"{_SPACE}t"))
-    number = cell.findtext(f"{_SPACE}v")
+    text = "".join(part.text or "" for part in cell.iter(f"{_NAMESPACE}t"))
+    number = cell.findtext(f"{_NAMESPACE}v")
     if number is None:
         return text
     return number == "1" if cell.get("t") == "b" else float(number)

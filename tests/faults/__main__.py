@@ -3,7 +3,7 @@
     python -m tests.faults [--suite default|deep] [--only PATTERN ...] [--jobs N]
                            [--results FILE [--resume]]
     python -m tests.faults --list
-    python -m tests.faults --summary FILE > tests/faults/RESULTS.md
+    python -m tests.faults --summary FILE
 
 PATTERN matches ids, areas or files, as in a shell: 'money', 'keys-*', 'tenants/billing/*'. At the
 end, the tests that caught a fault run again without the fault: a test that also fails then proves
@@ -57,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return 0
         results = Results(options.results, resume=options.resume)
         _try_all(faults, results, jobs=options.jobs)
-    except (BadFault, NoVerdict) as error:
+    except BadFault as error:
         print(error, file=sys.stderr)
         return 2
     print(summary(faults, results))
@@ -144,7 +144,7 @@ def _try_fault(scratch: Scratch, fault: Fault, results: Results) -> None:
 def _verdict_on(scratch: Scratch, fault: Fault) -> Verdict:
     """Try the fault's tests.
 
-    Raises NoVerdict.
+    Raises BadFault, NoVerdict.
     """
     limit_s = _STACK_LIMIT_S if fault.needs_services else _UNIT_LIMIT_S
     if any(fnmatch(fault.file, pattern) for pattern in _FILES_THAT_MAKE_DATABASE):
@@ -155,6 +155,7 @@ def _verdict_on(scratch: Scratch, fault: Fault) -> Verdict:
             # The template's database was made by correct code, but the fault may be in that code.
             fresh = try_tests(scratch.with_template(None), fault.pytest_arguments, limit_s=limit_s)
             verdict = Verdict(fresh.caught_by, verdict.seconds + fresh.seconds, fresh.is_timeout)
+    # Here the fault is removed again.
     if verdict.is_timeout and try_tests(scratch, fault.pytest_arguments, limit_s=limit_s).caught_by:
         raise NoVerdict("its tests exceed the time limit, and also fail without the fault")
     return verdict

@@ -40,12 +40,12 @@ class Fault:
 
     @property
     def cost(self) -> int:
-        """Return the index in _FOLDERS of the most expensive of its tests."""
+        """Return the index in _FOLDERS of the fault's most expensive test."""
         return max(_FOLDERS.index(Path(test).parts[1]) for test in self.tests)
 
     @property
     def pytest_arguments(self) -> tuple[str, ...]:
-        """Return the pytest arguments for its tests.
+        """Return the pytest arguments for the fault's tests.
 
         Without `-m ""`, pytest leaves out the deep suite.
         """
@@ -57,7 +57,7 @@ class Fault:
         return self.cost > _FOLDERS.index("unit")
 
     def plant_in(self, text: str) -> str:
-        """Return `text` with the defect.
+        """Return `text` with the fault.
 
         Raises BadFault.
         """
@@ -80,7 +80,7 @@ def _read_file(path: Path) -> Iterator[Fault]:
     for entry in tomllib.loads(path.read_text())["fault"]:
         try:
             yield _read_entry(entry)
-        except (KeyError, TypeError, ValueError) as error:
+        except (LookupError, TypeError, ValueError) as error:
             raise BadFault(f"{path.name}, {entry.get('id', 'an entry')}: {error!r}") from error
 
 
@@ -92,5 +92,5 @@ def _read_entry(entry: dict[str, Any]) -> Fault:
         raise ValueError(f"area {fault.area!r} or suite {fault.suite!r} is unknown")
     if not fault.tests or fault.find == fault.replace:
         raise ValueError("a fault changes something and names a test")
-    assert fault.cost >= 0  # raises ValueError for a test in an unknown folder
+    assert fault.cost >= 0  # raises ValueError or IndexError for a test in no known folder
     return fault

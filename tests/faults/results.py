@@ -1,4 +1,4 @@
-"""The results file: a JSON line for each tried fault and for each test that was confirmed."""
+"""The results file: a JSON line for each tried fault and for each confirmation."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -47,7 +47,10 @@ class Results:
         self._add(Result(CONFIRMATION, test, test if fails else None, 0.0))
 
     def is_caught(self, fault: Fault) -> bool:
-        """Return True if a test caught the fault and does not fail without it."""
+        """Return True if a test caught the fault, unless the test also fails without the fault.
+
+        Before the test's confirmation, the fault counts as caught.
+        """
         result = self.find(FAULT, fault.id)
         if result is None or result.caught_by is None:
             return False
@@ -67,6 +70,7 @@ class Results:
         return [
             test
             for test in dict.fromkeys(tests)
+            # A time limit may have caught the fault instead of a test.
             if test.startswith("tests/") and not self.find(CONFIRMATION, test)
         ]
 
@@ -90,7 +94,7 @@ def summary(faults: Sequence[Fault], results: Results) -> str:
     missed = [fault for fault in faults if results.is_missed(fault)]
     return "\n".join(
         [
-            "| area | planted | caught | missed | not run |",
+            "| area | planted | caught | missed | no verdict |",
             "| --- | ---: | ---: | ---: | ---: |",
             *filter(None, rows),
             _row("all", faults, results),
@@ -104,7 +108,8 @@ def _row(title: str, faults: Sequence[Fault], results: Results) -> str:
     if not faults:
         return ""
     num_caught = sum(results.is_caught(fault) for fault in faults)
-    missed = sum(results.is_missed(fault) for fault in faults)
+    num_missed = sum(results.is_missed(fault) for fault in faults)
     num_planted = len(faults)
-    num_not_run = num_planted - num_caught - missed
-    return f"| {title} | {num_planted} | {num_caught} | {missed} | {num_not_run} |"
+    # Not tried, without a verdict, or caught by a test that also fails without the fault.
+    num_unknown = num_planted - num_caught - num_missed
+    return f"| {title} | {num_planted} | {num_caught} | {num_missed} | {num_unknown} |"

@@ -25,14 +25,14 @@ _PRINT_PACKAGE_PATHS: Final = (
 @dataclass(frozen=True, slots=True)
 class Scratch:
     root: Path
-    template: Path | None = None  # see `home_template`
+    template: Path | None = None  # a home folder to copy, see `home_template`
 
     def with_template(self, template: Path | None) -> "Scratch":
         return replace(self, template=template)
 
     @property
     def environment(self) -> dict[str, str]:
-        """Return the environment of each process: the copy's packages come first."""
+        """Return the environment variables of each process: the copy's packages come first."""
         roots = os.pathsep.join(str((self.root / name).resolve()) for name in _IMPORT_ROOTS)
         environment = {**os.environ, "PYTHONPATH": roots}
         # Without compiled files, Python would compile all modules again for each fault, which takes
@@ -46,7 +46,7 @@ class Scratch:
 
     @contextmanager
     def planted(self, fault: Fault) -> Iterator[None]:
-        """Plant the defect until the block ends.
+        """Plant the fault, and remove it when the block ends.
 
         Raises BadFault.
         """
@@ -100,13 +100,16 @@ def _copy(repository: Path, root: Path) -> None:
         target = root / name
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(repository / name, target, follow_symlinks=False)
-    environment = repository / ".venv"
-    if environment.exists():
-        (root / ".venv").symlink_to(environment.resolve())
+    virtual_environment = repository / ".venv"
+    if virtual_environment.exists():
+        (root / ".venv").symlink_to(virtual_environment.resolve())
 
 
 def _require_imports(scratch: Scratch) -> None:
-    """Check that PYTHONPATH takes precedence over the original tree, which is installed."""
+    """Check that PYTHONPATH takes precedence over the original tree, which is installed.
+
+    Raises BadFault.
+    """
     process = subprocess.run(
         [sys.executable, "-c", _PRINT_PACKAGE_PATHS],
         cwd="/",

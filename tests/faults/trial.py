@@ -60,12 +60,14 @@ def failing_tests(scratch: Scratch, tests: Collection[str], *, limit_s: float) -
     if code not in (_PASSED, *_FAILURES):
         raise NoVerdict(f"pytest ended with {code} without a fault: {output[-_TAIL_CHARS:]}")
     failed_names = {test_function(name) for name in _FAILED.findall(output)}
-    failed_files = {name for name in failed_names if "::" not in name}
-    files = {name.partition("::")[0] for name in failed_names}
+    uncollected_files = {name for name in failed_names if "::" not in name}
+    files_with_failures = {name.partition("::")[0] for name in failed_names}
     return {
         test
         for test in tests
-        if test in failed_names or test.partition("::")[0] in failed_files or test in files
+        if test in failed_names
+        or test.partition("::")[0] in uncollected_files
+        or test in files_with_failures
     }
 
 

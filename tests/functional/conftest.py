@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from caret.local.engines.engine import DEMO_MODEL
+from caret.local.engines.engine import DEMO_MODEL, MAX_CONTEXT_TOKENS
 from caret.local.engines.pools_file import render_pools
 from caret.local.paths import REPOSITORY, EmbeddedPaths
 from caret.local.ports import LOOPBACK
@@ -37,12 +37,12 @@ class Installation:
 
     @property
     def pids(self) -> list[int]:
-        """Return every process that carries this installation's tag."""
+        """Return the PIDs of all processes that carry this installation's tag."""
         return find_tagged_pids(home_digest(self.paths.home))
 
     @property
     def process_tree(self) -> set[int]:
-        """Return the supervisor and all its descendants, tagged or not."""
+        """Return the PIDs of the supervisor and all its descendants, tagged or not."""
         parents = _parents()
         pids = {self.entry["supervisor_pid"]}
         while children := {pid for pid, parent in parents.items() if parent in pids} - pids:
@@ -64,7 +64,7 @@ class Installation:
 
 
 def still_running(pids: set[int]) -> set[int]:
-    """Return the processes that still run.
+    """Return the PIDs of the processes that still run.
 
     Zombies do not count: they have ended, but nobody has waited for them yet.
     """
@@ -72,10 +72,10 @@ def still_running(pids: set[int]) -> set[int]:
 
 
 def _parents() -> dict[int, int]:
-    """Return the parent of every process, without zombies."""
+    """Return the PID of the parent of every process, without zombies."""
     parents = {}
     for folder in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):  # it ended meanwhile
+        with suppress(OSError):  # the process ended meanwhile
             # State and parent follow the name in parentheses, which may contain anything.
             state, parent = (folder / "stat").read_text().rpartition(")")[2].split()[:2]
             if state != "Z":
@@ -86,16 +86,14 @@ def _parents() -> dict[int, int]:
 @pytest.fixture(scope="module")
 def new_installation() -> Iterator[Installation]:
     """Return an installation that has not been started yet."""
-    # Not pytest's folders: their paths are too long, and each module has one installation.
+    # This folder is removed at the end, because it contains whole databases.
     with tempfile.TemporaryDirectory(prefix="caret-up-") as folder:
         home = Path(folder) / "home"
-        new_installation = Installation(
-            EmbeddedPaths(home), environment_for(home, ports=free_ports(3))
-        )
+        installation = Installation(EmbeddedPaths(home), environment_for(home, ports=free_ports(3)))
         try:
-            yield new_installation
+            yield installation
         finally:
-            new_installation.manage("down")
+            installation.manage("down")
             terminate_tagged(home_digest(home), grace_s=1.0)
 
 
@@ -105,14 +103,14 @@ def installation_without_engine(new_installation: Installation) -> Installation:
 
     It is for tests that need no engine.
     """
-    catalogue = new_installation.paths.home.parent / "pools.toml"
-    catalogue.write_text(
+    pools_file = new_installation.paths.home.parent / "pools.toml"
+    pools_file.write_text(
         render_pools(
             model="absent",
             tokenizer=str(DEMO_MODEL),
-            max_context_tokens=4608,
+            max_context_tokens=MAX_CONTEXT_TOKENS,
             replicas=[f"http://{LOOPBACK}:{new_installation.environment['CARET_ENGINE_PORT']}"],
         )
     )
-    new_installation.environment["CARET_POOLS_FILE"] = os.fspath(catalogue)
+    new_installation.environment["CARET_POOLS_FILE"] = os.fspath(pools_file)
     return new_installation

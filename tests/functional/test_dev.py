@@ -1,4 +1,4 @@
-"""`make dev`: the next response shows the saved change, and the databases keep running."""
+"""`make dev`: saved changes appear without a manual restart, and the databases keep running."""
 
 import subprocess
 import sys
@@ -14,13 +14,14 @@ from tests.faults.scratch import Scratch, scratch_copy
 from tests.functional.conftest import Installation
 from tests.stack.waiting import wait_until
 
-pytestmark = pytest.mark.deep  # two restarts of a console with all its modules
+pytestmark = pytest.mark.deep  # starts an installation, and restarts its console and its gateway
 
 # A restart takes seconds on a quiet machine, but other tests may leave it little CPU time.
 _RESTART_TIMEOUT_S = 90.0
-_VIEW = """
+# Appended to console/urls.py: a new page.
+_NEW_VIEW = """
 from django.http import HttpResponse
-urlpatterns.append(path("edited", lambda request: HttpResponse("an edited view")))
+urlpatterns.append(path("new-view", lambda request: HttpResponse("a new view")))
 """
 
 
@@ -43,8 +44,8 @@ class Development:
         """Return True if the console's page at this path contains the text."""
         url = self.installation.entry["console_url"] + at
         try:
-            with urllib.request.urlopen(url) as answer:  # noqa: S310  # of this machine
-                return text in answer.read().decode()
+            with urllib.request.urlopen(url) as response:  # noqa: S310  # of this machine
+                return text in response.read().decode()
         except OSError:  # the console is restarting, or has no such page
             return False
 
@@ -85,7 +86,7 @@ def development(installation_without_engine: Installation) -> Iterator[Developme
                 supervisor.terminate()
 
 
-def test_saved_templates_and_views_appear_in_the_next_response(
+def test_a_saved_template_appears_in_the_next_response_and_a_saved_view_after_a_restart(
     development: Development,
 ) -> None:
     postgres_pid = development.postgres_pid
@@ -94,9 +95,9 @@ def test_saved_templates_and_views_appear_in_the_next_response(
     development.append("console/templates/console/_mark.html", "an edited mark")
     assert development.shows("an edited mark", at="/sign-in")
 
-    development.append("console/urls.py", _VIEW)
+    development.append("console/urls.py", _NEW_VIEW)
     wait_until(
-        lambda: development.shows("an edited view", at="/edited"), timeout_s=_RESTART_TIMEOUT_S
+        lambda: development.shows("a new view", at="/new-view"), timeout_s=_RESTART_TIMEOUT_S
     )
 
     assert development.postgres_pid == postgres_pid

@@ -31,13 +31,13 @@ def run_acceptance(results: Path, *arguments: str) -> subprocess.CompletedProces
 
 
 def read_figures(results: Path) -> dict[str, dict[str, Any]]:
-    """Return the last line of each figure, by its step and its name."""
+    """Return the last line of each figure. The keys have the form "STEP FIGURE"."""
     steps = json.loads(results.read_text())["steps"]
     return {f"{step} {line['figure']}": line for step in steps for line in steps[step]}
 
 
 def read_acceptance(results: Path) -> dict[str, float]:
-    """Return the share of accepted drafts by the kind of text."""
+    """Return the share of drafted tokens that the engine accepted, by the kind of text."""
     lines = json.loads(results.read_text())["steps"]["fast.speculation"]
     return {line["text"]: line["acceptance"] for line in lines}
 
@@ -48,9 +48,12 @@ def test_a_call_runs_one_chosen_step_and_the_next_call_runs_the_missing_steps(
     results = tmp_path / "tiny.json"
 
     first_call = run_acceptance(results, "--only", LAST_STEP, "--minutes", "10")
-    run_acceptance(results, "--minutes", "60")
+    first_steps = set(json.loads(results.read_text())["steps"])
+    second_call = run_acceptance(results, "--minutes", "60")
 
-    assert '"benchmark": "gpu.fast-plain.speculation"' in first_call.stdout
+    assert f'"benchmark": "gpu.{LAST_STEP}"' in first_call.stdout
+    assert first_steps == {LAST_STEP}
+    assert f'"benchmark": "gpu.{LAST_STEP}"' not in second_call.stdout
     content = json.loads(results.read_text())
     assert set(content["steps"]) == set(NAMES)
     assert content["failures"] == {}

@@ -1,6 +1,6 @@
-"""The bundle of the playground, a page of the console, equals a fresh build.
+"""The committed bundle of the console's playground equals a fresh build.
 
-The build needs the playground's sources and its npm lock file.
+The build reads the playground's sources and its npm lock file.
 """
 
 import shutil
@@ -14,16 +14,16 @@ pytestmark = [
     pytest.mark.deep,
     pytest.mark.skipif(shutil.which("npm") is None, reason="needs npm"),
 ]
-_BUILD_S = 180
+_BUILD_TIMEOUT_S = 180
 
 
 def test_the_bundle_equals_a_fresh_build() -> None:
-    done = subprocess.run(
+    process = subprocess.run(
         [str(REPOSITORY / "platform" / "scripts" / "build_playground"), "--check"],
         capture_output=True,
         text=True,
-        timeout=_BUILD_S,
+        timeout=_BUILD_TIMEOUT_S,
         check=False,
     )
 
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert process.returncode == 0, process.stdout + process.stderr

@@ -74,7 +74,7 @@ def test_a_second_up_reports_the_running_installation(installation: Installation
 @pytest.mark.last
 def test_no_process_remains_after_the_supervisor_is_killed(installation: Installation) -> None:
     process_tree = installation.process_tree
-    assert len(process_tree) > 9, "with the engine's processes and the worker's pool there are ten"
+    assert len(process_tree) >= 10, "the engine's processes or the worker's pool are missing"
 
     os.kill(installation.entry["supervisor_pid"], signal.SIGKILL)
 

@@ -1,6 +1,7 @@
 """`manage.py up` and `down` with the operator's own pools file, so that `up` starts no engine.
 
-Starting takes most of the time, so the first tests share three starts and depend on their order.
+Starting takes most of the time. The first tests therefore share their starts, and depend on their
+order.
 """
 
 import os
@@ -9,6 +10,7 @@ import signal
 import socket
 import subprocess
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from threading import Timer
 
@@ -45,10 +47,10 @@ def test_no_engine_is_started_if_the_operator_names_a_pools_file(
 ) -> None:
     installation = installation_without_engine
 
+    # `up` succeeds although its test completion fails.
     assert up_process.returncode == 0, up_process.stdout + up_process.stderr
     for part in ("Postgres", "Valkey", "Migrations", "Tenants", "Gateway", "Console", "Worker"):
         assert f"ok  {part}" in up_process.stdout
-    # A failed test completion is no failure of `up`.
     assert "The engines are your own (CARET_POOLS_FILE)." in up_process.stdout
     assert installation.entry["pools"][0]["pid"] is None
     assert not (installation.paths.logs / "engine.log").exists()
@@ -93,9 +95,10 @@ def test_up_cleans_up_after_a_killed_supervisor_and_stops_on_ctrl_c(
     watchdogs = [
         pid for pid in _children(supervisor) if "caret.local.processes.watchdog" in _arguments(pid)
     ]
+    assert watchdogs, "the supervisor's watchdog was not found"
     # A process with the installation's tag, as an earlier run would leave it behind.
-    mark = tag_environment(new_tag(installation.paths.home))
-    with subprocess.Popen(["sleep", "600"], env=mark) as leftover:
+    tag_variables = tag_environment(new_tag(installation.paths.home))
+    with subprocess.Popen(["sleep", "600"], env=tag_variables) as leftover:
         for pid in (*watchdogs, supervisor):
             os.kill(pid, signal.SIGKILL)
 
@@ -112,6 +115,27 @@ def test_up_cleans_up_after_a_killed_supervisor_and_stops_on_ctrl_c(
     assert second_run.returncode == 0
     assert "Stopped." in remaining_output
     assert not installation.pids
+
+
+def test_ctrl_c_before_the_first_service_ends_without_a_traceback(
+    stopped_installation: Installation,
+) -> None:
+    # `up` waits for a process of an earlier run, which ignores SIGTERM.
+    script = "trap 'echo got SIGTERM' TERM; echo ready; while true; do sleep 0.1; done"
+    tag_variables = tag_environment(new_tag(stopped_installation.paths.home))
+    with subprocess.Popen(
+        ["sh", "-c", script], stdout=subprocess.PIPE, text=True, env=os.environ | tag_variables
+    ) as leftover:
+        _read_until(leftover, "ready")
+        with stopped_installation.start("up") as supervisor:
+            _read_until(leftover, "got SIGTERM")
+            supervisor.send_signal(signal.SIGINT)
+            output = _read_rest(supervisor)
+        leftover.kill()
+
+    assert supervisor.returncode == 0
+    assert "Stopped." in output
+    assert "Traceback" not in output
 
 
 def test_ctrl_c_during_the_start_leaves_no_process(stopped_installation: Installation) -> None:
@@ -138,21 +162,16 @@ def test_a_port_in_use_is_reported_before_the_start(stopped_installation: Instal
     with socket.create_server((LOOPBACK, int(port))):
         process = stopped_installation.manage("up", "--detach")
 
-    assert process.returncode == 3
+    assert process.returncode == 3  # ExitCode.PORT_IN_USE
     assert re.search(rf"Port {port}.*CARET_GATEWAY_PORT", process.stderr)
     assert "Traceback" not in process.stderr
     assert not stopped_installation.pids
 
 
 def test_an_invalid_setting_is_reported_in_one_sentence(stopped_installation: Installation) -> None:
-    stopped_installation.environment["CARET_ENGINE_PORT"], valid_port = (
-        "http",
-        stopped_installation.environment["CARET_ENGINE_PORT"],
-    )
-    process = stopped_installation.manage("up")
-    stopped_installation.environment["CARET_ENGINE_PORT"] = valid_port
+    process = _with_setting(stopped_installation, "CARET_ENGINE_PORT", "http").manage("up")
 
-    assert process.returncode == 2
+    assert process.returncode == 2  # ExitCode.BAD_SETTING
     assert process.stderr.startswith("caret: CARET_ENGINE_PORT")
     assert len(process.stderr.splitlines()) == 1
 
@@ -166,14 +185,11 @@ def test_a_part_that_does_not_start_is_reported_with_its_log(
         '[[pools]]\nname = "a"\ntier = "no such tier"\nmodel = "m"\ntokenizer = "/none"\n'
         'max_context_tokens = 1\nreplicas = ["http://127.0.0.1:1"]\n'
     )
-    stopped_installation.environment["CARET_POOLS_FILE"], pools_file = (
-        str(broken_file),
-        stopped_installation.environment["CARET_POOLS_FILE"],
-    )
-    process = stopped_installation.manage("up", "--detach")
-    stopped_installation.environment["CARET_POOLS_FILE"] = pools_file
+    misconfigured = _with_setting(stopped_installation, "CARET_POOLS_FILE", str(broken_file))
 
-    assert process.returncode == 7
+    process = misconfigured.manage("up", "--detach")
+
+    assert process.returncode == 7  # ExitCode.SERVICE_FAILED
     assert "Gateway ended while it started" in process.stderr
     assert str(stopped_installation.paths.logs / "gateway.log") in process.stderr
     assert not stopped_installation.pids
@@ -186,22 +202,27 @@ def test_down_reports_that_nothing_was_running(stopped_installation: Installatio
     assert down.stdout == "Caret was not running.\n"
 
 
+def _with_setting(installation: Installation, name: str, value: str) -> Installation:
+    """Return the same installation with another value of one setting."""
+    return replace(installation, environment=installation.environment | {name: value})
+
+
 def _read_until(process: subprocess.Popen[str], text: str) -> str:
     """Return the output up to the line with `text`.
 
-    Fails if the process ends before, and kills it if it hangs.
+    Fail if the process ends without such a line. Kill it if it hangs.
     """
     assert process.stdout is not None
     lines: list[str] = []
-    killing = Timer(UP_TIMEOUT_S, process.kill)
-    killing.start()
+    kill_timer = Timer(UP_TIMEOUT_S, process.kill)
+    kill_timer.start()
     try:
         for line in process.stdout:
             lines.append(line)
             if text in line:
                 return "".join(lines)
     finally:
-        killing.cancel()
+        kill_timer.cancel()
     raise AssertionError(f"the process ended without {text!r}: {''.join(lines)}")
 
 

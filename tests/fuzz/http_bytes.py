@@ -27,7 +27,7 @@ BASE_REQUESTS: Final[Sequence[bytes]] = (
     b"Authorization: Bearer x\r\nX-Forwarded-For: 192.0.2.1, [::1]:80\r\n\r\n",
     b"OPTIONS * HTTP/1.1\r\nHost: localhost\r\nOrigin: null\r\n\r\n",
     _WEBSOCKET % b"/v1/stream",
-    _WEBSOCKET % b"/live" + b"\x81\x82\x00\x00\x00\x00{}",
+    _WEBSOCKET % b"/live" + b"\x81\x82\x00\x00\x00\x00{}",  # and a text frame
     b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
 )
 # Texts that a mutation inserts into a request.

@@ -3,9 +3,12 @@
     python -m tests.fuzz.http_ports [--minutes 10] [--seed N] [--only gateway|console]
 
 Prints one JSON line for each server: the seed, the number of requests, the counts of response
-statuses, and the findings. A finding is a status of 500 or above, a server that exits or does not
-respond to another client, or a stack trace in its log; it is printed with the last bytes that were
-sent. The exit code is 1 if there is a finding. The same seed sends the same bytes.
+statuses, and the findings. The exit code is 1 if there is a finding. The same seed sends the same
+bytes.
+
+A finding is a 5xx status (except 505 for an unknown HTTP version), a server that exits or does not
+respond to another client, or a stack trace in its log. The last requests before a finding are
+printed, too.
 """
 
 import argparse
@@ -26,10 +29,10 @@ from tests.benchmarks.hostile_edges import SERVERS, Server
 from tests.benchmarks.processes import split_cores
 from tests.fuzz.http_bytes import cut_at_random, mutated_request
 
-_TIMEOUT_S: Final = 0.3
+_TIMEOUT_S: Final = 0.3  # for a mutated request: incomplete requests get no response
 _CHECK_EVERY: Final = 100  # requests
 _NUM_KEPT: Final = 100  # last requests, which a finding shows
-_RESPONSE_TIMEOUT_S: Final = 10.0
+_OTHER_CLIENT_TIMEOUT_S: Final = 10.0
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -38,15 +41,16 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(2**32))
     parser.add_argument("--only", default="", choices=("", *SERVERS))
     options = parser.parse_args(arguments)
-    num_findings = 0
+    has_findings = False
     for name, serve in SERVERS.items():
         if options.only in ("", name):
             with serve(split_cores()) as server:
-                num_findings += _fuzz(server, options.minutes * 60, options.seed)
-    return 1 if num_findings else 0
+                has_findings |= _fuzz(server, options.minutes * 60, options.seed)
+    return 1 if has_findings else 0
 
 
-def _fuzz(server: Server, seconds: float, seed: int) -> int:
+def _fuzz(server: Server, seconds: float, seed: int) -> bool:
+    """Send requests until the time is over or there is a finding. Return whether there is one."""
     draw = random.Random(seed)
     ends_s = time.monotonic() + seconds
     statuses: Counter[str] = Counter()
@@ -64,8 +68,8 @@ def _fuzz(server: Server, seconds: float, seed: int) -> int:
     if findings:
         findings += [f"sent before: {data!r}" for data in recent]
     line = {"fuzzed": server.name, "seed": seed, "requests": statuses.total()}
-    print(json.dumps({**line, "answers": dict(statuses), "findings": findings}), flush=True)
-    return len(findings)
+    print(json.dumps({**line, "statuses": dict(statuses), "findings": findings}), flush=True)
+    return bool(findings)
 
 
 def _is_expected(status: str, data: bytes) -> bool:
@@ -74,31 +78,36 @@ def _is_expected(status: str, data: bytes) -> bool:
 
 
 def _send(server: Server, parts: Sequence[bytes]) -> str:
-    """Return the status of the first response, "none" after a timeout, or "closed"."""
+    """Return the status of the first response, "none" after a timeout, or "closed".
+
+    "closed" also means that no connection was possible. _find_damage then notices that the server
+    has exited.
+    """
     url = urlsplit(server.url)
-    with socket.create_connection((str(url.hostname), url.port or 0), timeout=_TIMEOUT_S) as client:
-        try:
+    address = (str(url.hostname), url.port or 0)
+    try:
+        with socket.create_connection(address, timeout=_TIMEOUT_S) as client:
             for part in parts:
                 client.sendall(part)
-            answer = client.recv(4_096)
-        except TimeoutError:
-            return "none"
-        except OSError:
-            return "closed"
-    words = answer.split(maxsplit=2)
+            response = client.recv(4_096)
+    except TimeoutError:
+        return "none"
+    except OSError:
+        return "closed"
+    words = response.split(maxsplit=2)
     return words[1].decode("latin-1")[:3] if len(words) > 1 else "closed"
 
 
 def _find_damage(server: Server) -> list[str]:
-    """Return a finding if another client gets no response, or if the log has a stack trace."""
+    """Return a finding if another client does not get status 200, or the log has a stack trace."""
     url = urlsplit(server.url)
-    connection = HTTPConnection(str(url.hostname), url.port, timeout=_RESPONSE_TIMEOUT_S)
+    connection = HTTPConnection(str(url.hostname), url.port, timeout=_OTHER_CLIENT_TIMEOUT_S)
     try:
         server.request(connection)
         if (status := connection.getresponse().status) != 200:
             return [f"another client got {status}"]
     except (OSError, HTTPException) as error:
-        return [f"another client got no answer: {error!r}"]
+        return [f"another client got no response: {error!r}"]
     finally:
         connection.close()
     return _stack_traces(server.log)

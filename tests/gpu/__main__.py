@@ -47,6 +47,7 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
         prog="python -m tests.gpu",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,  # _install removes its option by its full name
     )
     parser.add_argument("--minutes", type=float, default=9.0, help="duration of this call")
     parser.add_argument("--shape", choices=("real", "tiny"), default="real")
@@ -76,9 +77,10 @@ def _install(wheels: str, arguments: Sequence[str]) -> None:
     if status:
         raise Refusal("The packages could not be installed; see above.", exit_code=status)
     python = str(_REPOSITORY / ".venv" / "bin" / "python")
-    others = [word for word in arguments if word not in ("--install", wheels)]
-    others = [word for word in others if not word.startswith("--install=")]
-    os.execv(python, [python, "-m", "tests.gpu", *others])  # noqa: S606  # without a shell
+    # Without --install, so that the program does not install the packages again.
+    remaining = [word for word in arguments if word not in ("--install", wheels)]
+    remaining = [word for word in remaining if not word.startswith("--install=")]
+    os.execv(python, [python, "-m", "tests.gpu", *remaining])  # noqa: S606  # without a shell
 
 
 def _run(options: argparse.Namespace) -> int:

@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Iterable
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from traceback import format_exception
 
 from caret.local.errors import ServiceFailed
@@ -16,25 +16,25 @@ from tests.gpu.engines import VARIANTS, RunningEngine, running_engine
 from tests.gpu.requirements import Refusal, check_memory, check_vllm, find_gpu, find_version
 from tests.gpu.results_file import ResultsFile, load_results, read_results
 from tests.gpu.scale import SCALES, Scale
-from tests.gpu.schedule import StepTime, choose_step, list_missing
+from tests.gpu.schedule import StepTime, choose_step, list_pending
 from tests.gpu.speculation import report_gain
 from tests.gpu.steps import Step, list_steps
 
 
 @dataclass(slots=True)
-class _Engines:
-    """The engine that runs now, if any."""
+class _CurrentEngine:
+    """The engine that runs now, if any. At most one engine runs at a time."""
 
     scale: Scale
     results: ResultsFile
     stack: ExitStack
-    name: str | None = None
+    name: str | None = None  # of its variant
     running: RunningEngine | None = None
 
     def switch_to(self, name: str, *, max_start_s: float) -> RunningEngine:
-        """Return this engine. Unless it runs, stop any other one and start it.
+        """Return the engine of this variant.
 
-        Raises ServiceFailed.
+        If it does not run, stop the current engine and start this one. Raises ServiceFailed.
         """
         if self.running is not None and self.name == name and self._is_healthy:
             return self.running
@@ -56,12 +56,14 @@ class _Engines:
 
 @dataclass(slots=True)
 class _Call:
-    steps: dict[str, Step]
-    missing: list[StepTime]
+    """One call of the program. It ends after the time that `--minutes` allows."""
+
+    steps: dict[str, Step]  # all steps, by name
+    pending: list[StepTime]  # steps that this call has not begun
     results: ResultsFile
     ends_s: float  # monotonic
     num_begun: int = 0
-    has_failed: bool = field(default=False)
+    has_failed: bool = False  # a step has failed
 
     @property
     def left_s(self) -> float:
@@ -80,10 +82,10 @@ def run(options: argparse.Namespace) -> int:
         return 0
     results = read_results(options.results, _describe_machine(options.shape))
     times = [step.time for step in steps.values()]
-    missing = list_missing(times, done=results.steps, only=options.only)
-    call = _Call(steps, missing, results, ends_s)
+    pending = list_pending(times, done=results.steps, only=options.only)
+    call = _Call(steps, pending, results, ends_s)
     with ExitStack() as stack:
-        _run_steps(call, _Engines(scale, results, stack))
+        _run_steps(call, _CurrentEngine(scale, results, stack))
     _report_end(call)
     return 1 if call.has_failed or results.missed else 0
 
@@ -102,26 +104,26 @@ def _read_done(options: argparse.Namespace) -> set[str]:
     return set(load_results(options.results).steps) if options.results.exists() else set()
 
 
-def _run_steps(call: _Call, engines: _Engines) -> None:
-    start_s = dict.fromkeys(VARIANTS, engines.scale.start_s) | call.results.start_s
+def _run_steps(call: _Call, current: _CurrentEngine) -> None:
+    start_s = dict.fromkeys(VARIANTS, current.scale.start_s) | call.results.start_s
     while True:
         step_time = choose_step(
-            call.missing, left_s=call.left_s, running_engine=engines.name, start_s=start_s
+            call.pending, left_s=call.left_s, running_engine=current.name, start_s=start_s
         )
         if step_time is None:
             return
-        call.missing.remove(step_time)
-        _run_step(call, engines, call.steps[step_time.name])
+        call.pending.remove(step_time)
+        _run_step(call, current, call.steps[step_time.name])
 
 
-def _run_step(call: _Call, engines: _Engines, step: Step) -> None:
+def _run_step(call: _Call, current: _CurrentEngine, step: Step) -> None:
     say(f"Step {step.name}, {call.left_s:.0f} s left")
     report = Report(
-        f"gpu.{step.name}", has_targets=engines.scale.has_targets, about=call.results.about
+        f"gpu.{step.name}", has_targets=current.scale.has_targets, about=call.results.about
     )
     call.num_begun += 1
     try:
-        engine = engines.switch_to(step.time.engine, max_start_s=call.left_s)
+        engine = current.switch_to(step.time.engine, max_start_s=call.left_s)
         asyncio.run(_measure(step, engine, report, max_s=call.left_s))
     except Exception as error:  # noqa: BLE001  # time on a GPU is scarce: go on with other steps
         call.has_failed = True
@@ -159,10 +161,10 @@ def _report_end(call: _Call) -> None:
         report_gain(done["fast-plain.speculation"], done["fast.speculation"])
     num_missing = len(call.steps) - len(done)
     say(f"{len(done)} of {len(call.steps)} steps are done: {call.results.path}")
-    if call.missing and not call.num_begun:
+    if call.pending and not call.num_begun:
         say("No step was begun, because none would end in time: use a larger --minutes.")
     elif num_missing:
-        say(f"Run the same command again for the other {num_missing}.")
+        say(f"Run the command again, without --only, for the other {num_missing}.")
     for name in call.results.missed:
         say(f"Step {name} missed a target.")
     sys.stdout.flush()

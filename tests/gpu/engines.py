@@ -24,7 +24,9 @@ from tests.stack.ports import free_port
 _MODELS: Final = REPOSITORY / ".caret" / "gpu" / "models"
 _BLOCK_SIZE: Final = "--block-size"
 _SPARE_TOKENS: Final = 500
-_HOST_BYTES: Final = 4 << 30  # the prompts of one round of the 7B model take 1.7 GB
+# Host memory for offloaded KV blocks. A round of kv_offload has four prompts of 6,000 tokens. For
+# the 7B model, they take 1.4 GB.
+_HOST_BYTES: Final = 4 << 30
 
 
 @dataclass(frozen=True, slots=True)

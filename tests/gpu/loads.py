@@ -27,7 +27,7 @@ from tests.benchmarks.engine_streams import (
 from tests.benchmarks.results import Report, median, percentile, rounded, say, spread
 from tests.gpu.engines import RunningEngine
 
-MAX_WARM_P95_MS: Final = 200.0  # of long prompts on the quality tier, at the lowest load
+MAX_WARM_P95_MS: Final = 200.0  # on the quality tier, at the lowest load
 MAX_TOKENS: Final = 32
 _TYPED_TOKENS: Final = 8
 _TYPED_IDS: Final = range(300, 4_000)  # token IDs of arbitrary words

@@ -22,7 +22,9 @@ class ResultsFile:
     def add_step(self, name: str, lines: list[dict[str, Any]], *, has_missed: bool) -> None:
         self.steps[name] = lines
         self.failures.pop(name, None)
-        self.missed = [other for other in self.missed if other != name] + [name] * has_missed
+        self.missed = [other for other in self.missed if other != name]
+        if has_missed:
+            self.missed.append(name)
         self.save()
 
     def add_failure(self, name: str, sentence: str) -> None:
@@ -61,7 +63,7 @@ def read_results(path: Path, about: dict[str, str]) -> ResultsFile:
 
 
 def load_results(path: Path) -> ResultsFile:
-    """Read a file, whatever machine it is from. Raises Refusal."""
+    """Read a file of any machine. Raises Refusal."""
     try:
         return ResultsFile(path, **json.loads(path.read_text()))
     except (OSError, ValueError, TypeError):

@@ -25,7 +25,7 @@ from tests.benchmarks.results import Report, rounded, say
 from tests.gpu.engines import RunningEngine
 from tests.gpu.loads import Load, report_streams, tokens_per_s
 
-STREAMS: Final = (1, 8)
+STREAMS: Final = (1, 8)  # requests in flight
 TEMPERATURES: Final = {"repeating": 0.0, "random": 1.0}  # by the kind of text
 NUM_WINDOWS: Final = len(STREAMS) * len(TEMPERATURES)
 FIGURE: Final = "tokens_per_s"
@@ -52,11 +52,14 @@ async def measure_speculation(engine: RunningEngine, report: Report) -> None:
             report.figure(FIGURE, value, "tokens/s", num_streams=num_streams, **about)
 
 
-def report_gain(plain: Sequence[dict[str, Any]], lines: Sequence[dict[str, Any]]) -> None:
-    """Print the tokens per second with speculation, divided by those without."""
+def report_gain(plain: Sequence[dict[str, Any]], speculating: Sequence[dict[str, Any]]) -> None:
+    """Print the tokens per second with speculation, divided by those without.
+
+    The arguments are the printed lines of the step without speculation, and of the step with it.
+    """
     report = Report("gpu.speculation_gain")
     without = {_key(line): line["value"] for line in plain if line["figure"] == FIGURE}
-    for line in lines:
+    for line in speculating:
         if line["figure"] == FIGURE and _key(line) in without:
             text, num_streams = _key(line)
             gain = line["value"] / without[text, num_streams]

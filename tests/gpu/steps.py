@@ -47,7 +47,7 @@ async def _compare_with_gateway(engine: RunningEngine, report: Report) -> None:
         await first_token.measure(running, plan, report)
 
 
-async def _type(engine: RunningEngine, report: Report) -> None:
+async def _measure_typing(engine: RunningEngine, report: Report) -> None:
     """Measure how many tokens of a prompt are cached while a user types."""
     pools = engine.render_pools(engine.url)
     sessions = make_sessions(engine.scale.num_keystrokes, seed=_SEED)
@@ -65,7 +65,7 @@ async def _type(engine: RunningEngine, report: Report) -> None:
         )
 
 
-async def _cancel(engine: RunningEngine, report: Report) -> None:
+async def _measure_cancellation(engine: RunningEngine, report: Report) -> None:
     num_cancels = engine.scale.num_cancels
     # A disconnect and a cancel frame differ only in the gateway, which was measured without a GPU.
     counts = cancellation_latency.Counts(num_cancels, num_disconnects=0, num_idle_waits=num_cancels)
@@ -79,12 +79,12 @@ def list_steps(scale: Scale) -> list[Step]:
     table: list[tuple[str, str, float, Measure]] = [
         (FAST.name, "first_token", loads_s, measure_loads),
         (FAST.name, "side_by_side", scale.step_s, _compare_with_gateway),
-        (FAST.name, "typing", scale.step_s, _type),
-        (FAST.name, "cancellation", scale.step_s, _cancel),
+        (FAST.name, "typing", scale.step_s, _measure_typing),
+        (FAST.name, "cancellation", scale.step_s, _measure_cancellation),
         (FAST.name, "speculation", speculation_s, measure_speculation),
         (QUALITY.name, "first_token", loads_s, measure_loads),
         (QUALITY.name, "side_by_side", scale.step_s, _compare_with_gateway),
-        (QUALITY.name, "cancellation", scale.step_s, _cancel),
+        (QUALITY.name, "cancellation", scale.step_s, _measure_cancellation),
         (QUALITY_OFFLOAD.name, "kv_offload", scale.step_s, measure_offloading),
         (FAST_PLAIN.name, "speculation", speculation_s, measure_speculation),
     ]

@@ -1,4 +1,4 @@
-"""Lists as CSV files, with the rows of all pages, from the query of the page.
+"""Lists as CSV files, with the rows of all pages. A page and its file use the same query.
 
 If the file does not contain all rows, a line at its end says so. Invalid filters are an error. A
 page can show a message beside unfiltered rows, but a file cannot.
@@ -27,7 +27,8 @@ _Row = TypeVar("_Row")
 class CsvRows(Generic[_Row]):
     rows: list[_Row]
     is_truncated: bool  # the list has more rows
-    # The last page that was read. Notes may use values of the whole list that it contains.
+    # The last page that was read. A subclass of Page may contain values of the whole list, which
+    # notes can use.
     last_page: Page[_Row]
 
 

@@ -81,9 +81,10 @@ class CsvFile(Generic[_Row]):
     # Maximum number of rows of one query for the file; None: MAX_PAGE.
     query_rows: int | None = None
 
-    def cells(self, row: _Row) -> list[list[Value]]:
-        rows = [row] if self.split is None else self.split(row)
-        return [[cell(row) for cell in self.columns.values()] for row in rows]
+    def file_rows(self, list_row: _Row) -> list[list[Value]]:
+        """Return the rows of the file for one row of the list, each with a value per column."""
+        rows = [list_row] if self.split is None else self.split(list_row)
+        return [[read_value(row) for read_value in self.columns.values()] for row in rows]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,9 +106,9 @@ class ListPage(Generic[_Row]):
     # More values for the templates. Called after `query`, with its page, or with an empty Page
     # after an error.
     context: Callable[[ListQuery, Any], Mapping[str, Any]] | None = None
-    # True: after an invalid filter or cursor, the page shows an error and no rows. False: invalid
-    # filters are ignored, because the link may come from an older release, and an invalid cursor
-    # raises InvalidValue.
+    # True: after an invalid filter or cursor, the page shows an error and no rows. False: an
+    # invalid cursor raises InvalidValue. Invalid filters are ignored, because the link may come
+    # from an older release.
     shows_errors: bool = False
     # True: a page with invalid filters ignores them, but its status is 400.
     rejects_invalid_filters: bool = False
@@ -132,12 +133,12 @@ class ListPage(Generic[_Row]):
         query = self._read_query(request, viewer, form)
         limit = self.csv.query_rows or MAX_PAGE
         rows = collect_rows(lambda cursor: self.query(replace(query, limit=limit, cursor=cursor)))
-        cells = [line for row in rows.rows for line in self.csv.cells(row)]
+        file_rows = [file_row for row in rows.rows for file_row in self.csv.file_rows(row)]
         header = list(self.csv.columns)
         notes = notes_of(rows)
         if self.csv.notes is not None:
             notes += self.csv.notes(query, rows)
-        return csv_response(self.csv.name, header, cells, notes=notes)
+        return csv_response(self.csv.name, header, file_rows, notes=notes)
 
     def page_context(self, request: HttpRequest, viewer: CurrentMember | None) -> dict[str, Any]:
         """Return the values for the page's templates. Raises InvalidValue."""
@@ -164,7 +165,7 @@ class ListPage(Generic[_Row]):
         self, request: HttpRequest, viewer: CurrentMember | None, form: forms.Form | None
     ) -> ListQuery:
         if form is not None:
-            form.full_clean()
+            form.full_clean()  # sets `cleaned_data`
         return ListQuery(
             request=request,
             viewer=viewer,

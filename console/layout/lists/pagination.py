@@ -12,7 +12,7 @@ from tenants.base.pagination import Page
 
 @dataclass(frozen=True, slots=True)
 class PageLinks:
-    """Links from one page of a list to the others, and to its file."""
+    """Links from a page of a list to the next and the first page, and to the list's file."""
 
     next_url: str  # "": this is the last page
     first_url: str  # "": this is the first page

@@ -1,6 +1,6 @@
 """Presentation of evaluations: scores with their intervals, and the difference of two pools."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -131,7 +131,7 @@ def build_pools(report: EvaluationReport) -> list[PoolFacts]:
 
 
 def build_scores(report: EvaluationReport) -> list[ScoreLine]:
-    return [_build_line(report, name) for name in _list_scores(report.pools[0].scores)]
+    return [_build_line(report, name) for name in _sort_scores(report.pools[0].scores.keys())]
 
 
 def build_groups(report: EvaluationReport) -> list[GroupTable]:
@@ -142,19 +142,26 @@ def build_groups(report: EvaluationReport) -> list[GroupTable]:
         (gettext("By language"), [pool.by_language for pool in pools], None),
         (gettext("By pattern"), [pool.by_pattern for pool in pools], dict(_PATTERNS)),
     ]
-    return [_build_group(*grouping) for grouping in groupings if len(grouping[1][0]) > 1]
+    return [
+        _build_group_table(title, scores_by_pool, names)
+        for title, scores_by_pool, names in groupings
+        if len(scores_by_pool[0]) > 1
+    ]
 
 
-def _build_group(
+def _build_group_table(
     title: str, scores_by_pool: list[ScoresByGroup], names: Mapping[str, str | Promise] | None
 ) -> GroupTable:
+    """Return the table of one grouping. `names` has the groups' names; None: they are languages.
+
+    All pools completed the same tasks, so the groups of the first pool are those of all pools.
+    """
     groups = scores_by_pool[0]
-    scores = _list_scores(
-        {name: score for group_scores in groups.values() for name, score in group_scores.items()}
-    )
+    scores = _sort_scores({score for group_scores in groups.values() for score in group_scores})
     lines = []
     for group, group_scores in groups.items():
         name = display_name("language", group) if names is None else str(names.get(group, group))
+        # A score may apply to some tasks only. The edit similarity applies to all tasks.
         num_tasks = max(score.num_tasks for score in group_scores.values())
         columns = [
             [_build_cell(pool_scores.get(group, {}).get(score)) for pool_scores in scores_by_pool]
@@ -176,9 +183,9 @@ def _build_line(report: EvaluationReport, name: str) -> ScoreLine:
     )
 
 
-def _list_scores(scores: Mapping[str, Score]) -> list[str]:
-    """Return the names in the order in which they are shown."""
-    return [*(name for name in _SCORES if name in scores), *sorted(scores.keys() - _SCORES.keys())]
+def _sort_scores(names: Set[str]) -> list[str]:
+    """Return the names of scores in the order in which the page shows them."""
+    return [*(name for name in _SCORES if name in names), *sorted(names - _SCORES.keys())]
 
 
 def _score_title(name: str) -> str:

@@ -15,7 +15,7 @@ from django.utils.translation import gettext
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
-from caret.contracts.added_replicas import SPECULATION
+from caret.contracts.added_replicas import ALLOWED_SPECULATION
 from console.operator_admin import session
 from console.operator_admin.site import operator_required, render_operator_page
 from console.operator_admin.step_up import check_code
@@ -41,6 +41,7 @@ from tenants.fleet.pools.scraping.installation_status import (
 
 _BAD_REQUEST: Final = 400
 _CONFLICT: Final = 409
+# Fields of the form, with the names that they have in AdditionRequest.
 _FIELDS: Final = ("url", "kv_events", "speculation", "reason")
 
 
@@ -51,7 +52,7 @@ def add(request: HttpRequest, operator: OperatorView, pool: str) -> HttpResponse
     if not operator.can_change:
         raise PermissionDenied
     fleet = _read_fleet()
-    if pool not in fleet.members:
+    if pool not in fleet.replicas_by_pool:
         raise Http404
     if request.method == "GET":
         return _render_add_form(request, pool, fleet, {})
@@ -143,11 +144,14 @@ def _read_fleet() -> FleetView:
 def _render_add_form(
     request: HttpRequest, pool: str, fleet: FleetView, errors: dict[str, str], *, status: int = 200
 ) -> HttpResponse:
+    """Return the page. `errors` has messages by field; "": an error of the whole form."""
     context = {
         "title": gettext("Add a replica"),
         "pool": pool,
-        "allowed_hosts": fleet.places.get(pool, ()),
-        "speculation": [(name, name == request.POST.get("speculation")) for name in SPECULATION],
+        "allowed_hosts": fleet.allowed_hosts.get(pool, ()),
+        "speculation": [
+            (name, name == request.POST.get("speculation")) for name in ALLOWED_SPECULATION
+        ],
         "url": request.POST.get("url", ""),
         "kv_events": request.POST.get("kv_events", ""),
         **_form_context(request, errors),
@@ -163,6 +167,7 @@ def _render_remove_form(
     *,
     status: int = 200,
 ) -> HttpResponse:
+    """Return the page. `errors` is as in _render_add_form."""
     context = {
         "title": gettext("Remove a replica"),
         "pool": removal.pool,

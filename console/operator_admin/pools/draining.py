@@ -26,7 +26,7 @@ from tenants.fleet.operators.accounts import OperatorView
 from tenants.fleet.pools.draining import (
     DrainRequest,
     LastReplicaOfPool,
-    Members,
+    ReplicasByPool,
     find_emptied_pools,
     read_drains,
     set_drain,
@@ -39,22 +39,26 @@ _CONFLICT: Final = 409
 
 
 @dataclass(frozen=True, slots=True)
-class _DrainStep:
-    """The replica to drain or undrain."""
+class _DrainAction:
+    """Draining or undraining a replica."""
 
     replica: str  # host:port
     should_drain: bool  # False: undrain it
-    members: Members  # the replicas of each pool; empty to undrain, which does not need them
+    replicas_by_pool: ReplicasByPool  # empty to undrain, which does not need them
 
 
 @never_cache
 @require_http_methods(["GET", "POST"])
 @operator_required
 def drain(request: HttpRequest, operator: OperatorView, replica: str) -> HttpResponse:
-    members = collect_replicas_by_pool(scrape_gateways())
-    if replica not in {name for names in members.values() for name in names}:
+    replicas_by_pool = collect_replicas_by_pool(scrape_gateways())
+    if replica not in {name for names in replicas_by_pool.values() for name in names}:
         raise Http404
-    return _apply_step(request, operator, _DrainStep(replica, should_drain=True, members=members))
+    return _apply_action(
+        request,
+        operator,
+        _DrainAction(replica, should_drain=True, replicas_by_pool=replicas_by_pool),
+    )
 
 
 @never_cache
@@ -63,20 +67,24 @@ def drain(request: HttpRequest, operator: OperatorView, replica: str) -> HttpRes
 def undrain(request: HttpRequest, operator: OperatorView, replica: str) -> HttpResponse:
     # The gateways are not asked: operators must also be able to undrain a replica that no gateway
     # reports.
-    return _apply_step(request, operator, _DrainStep(replica, should_drain=False, members={}))
+    return _apply_action(
+        request, operator, _DrainAction(replica, should_drain=False, replicas_by_pool={})
+    )
 
 
-def _apply_step(request: HttpRequest, operator: OperatorView, step: _DrainStep) -> HttpResponse:
+def _apply_action(
+    request: HttpRequest, operator: OperatorView, action: _DrainAction
+) -> HttpResponse:
     if not operator.can_change:
         raise PermissionDenied
     if request.method == "GET":
-        return _show_form(request, step, {})
+        return _show_form(request, action, {})
     code_error = check_code(request, operator)
     if code_error is not None:
-        return _show_form(request, step, {"code": code_error}, status=_BAD_REQUEST)
+        return _show_form(request, action, {"code": code_error}, status=_BAD_REQUEST)
     drain_request = DrainRequest(
-        replica=step.replica,
-        is_drained=step.should_drain,
+        replica=action.replica,
+        is_drained=action.should_drain,
         reason=request.POST.get("reason", ""),
         confirmation=request.POST.get("confirmation", ""),
     )
@@ -85,37 +93,44 @@ def _apply_step(request: HttpRequest, operator: OperatorView, step: _DrainStep) 
             connect_to_redis(),
             operator=operator,
             drain_request=drain_request,
-            members=step.members,
+            replicas_by_pool=action.replicas_by_pool,
             now=timezone.now(),
         )
     except DomainError as error:
-        return _show_error(request, step, error)
+        return _show_error(request, action, error)
     return redirect(
-        reverse("operators:pools") + f"?done={'drained' if step.should_drain else 'undrained'}"
+        reverse("operators:pools") + f"?done={'drained' if action.should_drain else 'undrained'}"
     )
 
 
-def _show_error(request: HttpRequest, step: _DrainStep, error: DomainError) -> HttpResponse:
+def _show_error(request: HttpRequest, action: _DrainAction, error: DomainError) -> HttpResponse:
     if isinstance(error, NotFound):
         raise Http404 from error
     if isinstance(error, InvalidValue):
-        return _show_form(request, step, {error.field: translate_error(error)}, status=_BAD_REQUEST)
+        return _show_form(
+            request, action, {error.field: translate_error(error)}, status=_BAD_REQUEST
+        )
     if isinstance(error, LastReplicaOfPool):
         name_error = gettext("Enter the replica's name as shown above.")
-        return _show_form(request, step, {"confirmation": name_error}, status=_BAD_REQUEST)
-    assert isinstance(error, Conflict)
-    return _show_form(request, step, {"": translate_error(error)}, status=_CONFLICT)
+        return _show_form(request, action, {"confirmation": name_error}, status=_BAD_REQUEST)
+    assert isinstance(error, Conflict)  # not Forbidden: _apply_action has checked the role
+    return _show_form(request, action, {"": translate_error(error)}, status=_CONFLICT)
 
 
 def _show_form(
-    request: HttpRequest, step: _DrainStep, errors: dict[str, str], *, status: int = 200
+    request: HttpRequest, action: _DrainAction, errors: dict[str, str], *, status: int = 200
 ) -> HttpResponse:
+    """Return the page. `errors` has messages by field; "": an error of the whole form."""
     context: dict[str, Any] = {
-        "title": gettext("Drain a replica") if step.should_drain else gettext("Undrain a replica"),
-        "replica": step.replica,
-        "should_drain": step.should_drain,
-        "pools": sorted(pool for pool, names in step.members.items() if step.replica in names),
-        "pools_left_empty": _find_emptied(step),
+        "title": gettext("Drain a replica")
+        if action.should_drain
+        else gettext("Undrain a replica"),
+        "replica": action.replica,
+        "should_drain": action.should_drain,
+        "pools": sorted(
+            pool for pool, names in action.replicas_by_pool.items() if action.replica in names
+        ),
+        "pools_left_empty": _list_emptied_pools(action),
         "needs_code": not session.is_confirmed(request),
         "reason": request.POST.get("reason", ""),
         "confirmation": request.POST.get("confirmation", ""),
@@ -125,12 +140,12 @@ def _show_form(
     return render_operator_page(request, "pools/drain.html", context, status=status)
 
 
-def _find_emptied(step: _DrainStep) -> list[str]:
+def _list_emptied_pools(action: _DrainAction) -> list[str]:
     """Return the pools that would have no replica left."""
-    if not step.should_drain:
+    if not action.should_drain:
         return []
     try:
         drained = read_drains(connect_to_redis()).drained
     except DomainError:
         drained = {}
-    return find_emptied_pools(step.replica, drained, step.members)
+    return find_emptied_pools(action.replica, drained, action.replicas_by_pool)

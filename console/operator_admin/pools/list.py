@@ -57,7 +57,8 @@ def pools(request: HttpRequest, operator: OperatorView) -> HttpResponse:
         "pools": [(pool, _added_replicas(pool, additions)) for pool in installation.pools],
         "changes": changes,
         "pending_additions": _pending_additions(additions, installation.pools),
-        # Drained replicas that no gateway reports. Operators must be able to undrain them, too.
+        # Drained replicas that no gateway reports in a pool. Operators must be able to undrain
+        # them, too.
         "unreported_drains": [
             change
             for name, change in (drains.drained if drains else {}).items()

@@ -23,15 +23,10 @@ from tenants.security.authorization.actor import Actor
 
 @dataclass(frozen=True, slots=True)
 class TenantChangeForm:
-    confirmation: Promise  # a question, with `tenant` for the tenant's name
+    confirmation: Promise  # a question with the placeholder %(tenant)s for the tenant's name
     done: Promise  # the message after the change
     # Applies the form. Raises DomainError.
     apply: Callable[[QueryDict, Actor, datetime], None]
-
-
-def read_pools(form: QueryDict) -> list[str]:
-    """Return the names of the chosen pools. The form has one field `pools` for each tier."""
-    return [name for name in form.getlist("pools") if name]
 
 
 def read_optional_date(name: str, form: QueryDict) -> date | None:

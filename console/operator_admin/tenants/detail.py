@@ -58,14 +58,14 @@ def give_reason(request: HttpRequest, operator: OperatorView, tenant_id: UUID) -
 @require_POST
 @operator_required
 def change(
-    request: HttpRequest, operator: OperatorView, tenant_id: UUID, field: str
+    request: HttpRequest, operator: OperatorView, tenant_id: UUID, form_name: str
 ) -> HttpResponse:
     target_id = TenantId(str(tenant_id))
-    if (change_form := CHANGE_FORMS.get(field)) is None:
+    if (change_form := CHANGE_FORMS.get(form_name)) is None:
         raise Http404
     if session.find_access_reason(request, target_id) is None:
         return _ask_for_reason(request, target_id)
-    if (code_form := _code_form_if_required(request, operator, target_id, field)) is not None:
+    if (code_form := _code_form_if_required(request, operator, target_id, form_name)) is not None:
         return code_form
     try:
         actor = _operator_as_actor(request, operator, target_id)
@@ -74,8 +74,8 @@ def change(
         return _show_tenant(request, operator, target_id, translate_error(error), status=403)
     except DomainError as error:
         message = translate_error(error)
-        return _show_tenant(request, operator, target_id, message, status=400, opened=field)
-    return redirect(reverse("operators:tenant", args=[tenant_id]) + f"?done={field}")
+        return _show_tenant(request, operator, target_id, message, status=400, opened=form_name)
+    return redirect(reverse("operators:tenant", args=[tenant_id]) + f"?done={form_name}")
 
 
 @require_GET
@@ -83,7 +83,7 @@ def change(
 def certificate(request: HttpRequest, operator: OperatorView, tenant_id: UUID) -> HttpResponse:
     """Return the deletion certificate as a file.
 
-    It needs no reason for access, because it contains no customer data.
+    No reason for access is needed, because the certificate contains no customer data.
     """
     try:
         row = find_in_directory(str(tenant_id))
@@ -127,7 +127,7 @@ def invite_owner(request: HttpRequest, operator: OperatorView, tenant_id: UUID) 
 
 
 def _code_form_if_required(
-    request: HttpRequest, operator: OperatorView, tenant_id: TenantId, field: str
+    request: HttpRequest, operator: OperatorView, tenant_id: TenantId, form_name: str
 ) -> HttpResponse | None:
     """Return a page that asks for an authenticator code and repeats the values of the form.
 
@@ -150,8 +150,8 @@ def _code_form_if_required(
     context = {
         "title": row.name,
         "tenant": row,
-        "field": field,
-        "confirmation": CHANGE_FORMS[field].confirmation % {"tenant": row.name},
+        "form_name": form_name,
+        "confirmation": CHANGE_FORMS[form_name].confirmation % {"tenant": row.name},
         "shown_values": [
             (FIELD_NAMES[name], text) for name, text in form_values if name in FIELD_NAMES
         ],
@@ -172,7 +172,7 @@ def _show_tenant(
     status: int = 200,
     opened: str = "",
 ) -> HttpResponse:
-    """Return the tenant's page. `opened` is the change whose form is open; "": none."""
+    """Return the tenant's page. `opened` is the name of the form that is open; "": none."""
     reason = session.find_access_reason(request, tenant_id)
     if reason is None:
         return _ask_for_reason(request, tenant_id)
@@ -203,8 +203,8 @@ def _show_tenant(
     return render_operator_page(request, "tenants/detail.html", context, status=status)
 
 
-def _done_text(field: str) -> Promise | None:
-    return CHANGE_FORMS[field].done if field in CHANGE_FORMS else None
+def _done_text(form_name: str) -> Promise | None:
+    return CHANGE_FORMS[form_name].done if form_name in CHANGE_FORMS else None
 
 
 def _ask_for_reason(request: HttpRequest, tenant_id: TenantId, message: str = "") -> HttpResponse:

@@ -6,7 +6,7 @@ from uuid import uuid4
 from django import forms
 from django.conf import settings
 from django.core.exceptions import PermissionDenied
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, QueryDict
 from django.utils import timezone
 from django.utils.translation import gettext
 from django.views.decorators.cache import never_cache
@@ -17,7 +17,7 @@ from console.layout.lists.pagination import wants_csv
 from console.operator_admin import session
 from console.operator_admin.site import operator_required, render_operator_page
 from console.operator_admin.step_up import check_code
-from console.operator_admin.tenants.changes import read_optional_date, read_pools
+from console.operator_admin.tenants.changes import read_optional_date
 from console.operator_admin.tenants.presenters import build_pool_choices
 from console.sign_in.current_member import client_address
 from console.texts.error_messages import translate_error
@@ -111,12 +111,17 @@ def _create_tenant(request: HttpRequest, operator: OperatorView) -> OnboardedTen
             region=fields["region"] or None,
             trial_ends_on=read_optional_date("trial_ends_on", request.POST),
         ),
-        pools=read_pools(request.POST),
+        pools=_read_pools(request.POST),
         actor_for=lambda tenant_id: build_operator_actor(
             operator, tenant_id=tenant_id, address=client_address(request), request_id=request_id
         ),
         now=timezone.now(),
     )
+
+
+def _read_pools(form: QueryDict) -> list[str]:
+    """Return the names of the chosen pools. The form has one field `pools` for each tier."""
+    return [name for name in form.getlist("pools") if name]
 
 
 def _show_form(request: HttpRequest, errors: dict[str, str], *, status: int = 200) -> HttpResponse:
@@ -126,7 +131,7 @@ def _show_form(request: HttpRequest, errors: dict[str, str], *, status: int = 20
         "title": gettext("New tenant"),
         "entered": {name: request.POST.get(name, "") for name in _TEXT_FIELDS},
         "plans": [(plan.slug, plan.name, plan.slug == plan_slug) for plan in list_plans()],
-        "pool_choices": build_pool_choices(read_pools(request.POST)),
+        "pool_choices": build_pool_choices(_read_pools(request.POST)),
         "default_region": settings.REGION,
         "needs_code": not session.is_confirmed(request),
         "message": errors.get(""),

@@ -1,6 +1,7 @@
 """Values of a tenant's page: its tables, the pools to choose from, and the status changes.
 
-The tables have the format of django-unfold's table component.
+The tables have the format of the component unfold/components/table.html. `number_columns` has the
+indexes of the columns with numbers.
 """
 
 from collections.abc import Iterable
@@ -55,7 +56,7 @@ class StatusChange:
     is_final: bool = False  # True: it cannot be undone, so the form asks for the tenant's slug
 
 
-_CLOSE: Final = _(
+_CLOSING_EFFECT: Final = _(
     "Stops completions and changes, and creates a final export for the owners. After the "
     "grace period, all data is deleted, and you get a deletion certificate. Until then, you "
     "can cancel the closing."
@@ -72,7 +73,7 @@ _STATUS_CHANGES: Final = (
         TenantStatus.ACTIVE,
         TenantStatus.CLOSING,
         _("Close the tenant"),
-        _CLOSE,
+        _CLOSING_EFFECT,
         "danger",
         has_grace_period=True,
     ),
@@ -87,7 +88,7 @@ _STATUS_CHANGES: Final = (
         TenantStatus.SUSPENDED,
         TenantStatus.CLOSING,
         _("Close the tenant"),
-        _CLOSE,
+        _CLOSING_EFFECT,
         "danger",
         has_grace_period=True,
     ),

@@ -96,7 +96,7 @@ class _SecondStepView(_GuessLimitMixin, AuthenticateView):  # type: ignore[misc]
         factor_types = set(authenticators.values_list("type", flat=True))
         return {
             **context,
-            **kwargs,
+            **kwargs,  # allauth's method leaves them out
             "has_app": Authenticator.Type.TOTP in factor_types,
             "has_passkey": Authenticator.Type.WEBAUTHN in factor_types,
         }
@@ -110,6 +110,7 @@ class _AddPasskeyView(views.AddWebAuthnView):  # type: ignore[misc]  # allauth h
         # passkeys are only a second factor. Users may register both kinds.
         selection = {"residentKey": "preferred", "userVerification": "preferred"}
         passkey_options = {"publicKey": {**options, "authenticatorSelection": selection}}
+        # allauth's method leaves out kwargs.
         return {**context, **kwargs, "passkey_options": passkey_options}
 
     def form_valid(self, form: Any) -> HttpResponse:
@@ -175,11 +176,13 @@ class _CodeStepUpView(_GuessLimitMixin, ReauthenticateByCodeView):  # type: igno
 
 class _PasskeyStepUpView(views.ReauthenticateWebAuthnView):  # type: ignore[misc]  # no types
     def form_invalid(self, form: Any) -> HttpResponse:
+        """Show the errors on this page. allauth's view would redirect to the sign-in page."""
         response: HttpResponse = self.render_to_response(self.get_context_data(form=form))
         return response
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         context: dict[str, Any] = super().get_context_data(**kwargs)
+        # allauth's method leaves out kwargs.
         return {**context, **kwargs, "passkey_options": context["js_data"]["request_options"]}
 
 

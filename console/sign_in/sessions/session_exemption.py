@@ -18,8 +18,8 @@ _EXEMPTION_S: Final = 3600  # enough to test the change and undo it
 def exempt_session(request: HttpRequest, tenant_id: TenantId, email: str) -> Iterator[str | None]:
     """Yield the session key of the request. The change in the block must not end this session.
 
-    `email` is the user's address. If the block changes how its user signs in, the change has ended
-    all other sessions of the address's domain. This one then expires in an hour.
+    `email` is the user's address. If the change affects how users of this e-mail domain sign in, it
+    has ended all their sessions but this one. This session then expires in an hour.
     """
     provider_before = _find_provider_id(tenant_id, email)
     yield request.session.session_key

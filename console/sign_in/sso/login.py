@@ -67,7 +67,11 @@ class SsoLogin:
 
 
 def complete_sso_login(request: HttpRequest, sso_login: SsoLogin) -> HttpResponse:
-    """Sign the user in, and create the account if it does not exist. Otherwise show an error."""
+    """Sign the user in, and create their account if it does not exist.
+
+    Show an error if the tenant may not sign in this address, or if the user had to reauthenticate
+    and has not done so.
+    """
     try:
         user_id = provision_user(
             tenant_id=sso_login.tenant_id,
@@ -84,7 +88,7 @@ def complete_sso_login(request: HttpRequest, sso_login: SsoLogin) -> HttpRespons
             request, sso_login, sso_login.reauthentication_requested_at_s, user_id
         )
         if reason is not None:
-            return _request_again(request, sso_login, reason)
+            return _redirect_to_sign_in_again(request, sso_login, reason)
     response: HttpResponse = perform_login(
         request,
         get_user_model().objects.get(pk=user_id),
@@ -112,7 +116,9 @@ def _find_refusal_reason(
     return "provider_clock_slow" if is_clock_slow else "earlier_sign_in"
 
 
-def _request_again(request: HttpRequest, sso_login: SsoLogin, reason: str) -> HttpResponse:
+def _redirect_to_sign_in_again(
+    request: HttpRequest, sso_login: SsoLogin, reason: str
+) -> HttpResponse:
     """Record the refusal, and redirect to the page that asks the user to sign in again."""
     _record_refusal(request, sso_login.tenant_id, reason)
     messages.error(request, _NOT_CONFIRMED[reason])

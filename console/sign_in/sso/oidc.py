@@ -108,7 +108,7 @@ class IdentityProviderAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc
     def on_authentication_error(self, request: HttpRequest, provider: Any, **kwargs: Any) -> None:
         exception = kwargs.get("exception")
         response = _show_refusal(
-            request, provider.app.provider_id, exception or _reject_redirect(request)
+            request, provider.app.provider_id, exception or _build_rejection(request)
         )
         raise ImmediateHttpResponse(response)
 
@@ -221,7 +221,7 @@ def _translate_provider_errors() -> Iterator[None]:
         raise ProviderResponseRejected("malformed", type(error).__name__) from error
 
 
-def _reject_redirect(request: HttpRequest) -> ProviderResponseRejected:
+def _build_rejection(request: HttpRequest) -> ProviderResponseRejected:
     """Return the rejection of a redirect that has no code, or that we did not request."""
     if request.GET.get("error") == "access_denied":
         return ProviderResponseRejected("access_denied")

@@ -53,8 +53,8 @@ from tenants.identity.sso.queries import SamlProvider, find_provider
 _PENDING_REQUEST: Final = "saml-request"  # name of the request's facts in the session
 _MAX_WAIT_S: Final = 600  # for the user to sign in at the provider, also with a second factor
 _TICKET_S: Final = 60  # how long a ticket is valid
-# Of an assertion: an e-mail address, a name, two IDs and two times. A provider could send much more
-# (MAX_RESPONSE_CHARS), and all tenants share Redis.
+# An assertion is stored as an e-mail address, a name, two IDs and two times. A provider could send
+# much longer ones (MAX_RESPONSE_CHARS), and all tenants share Redis.
 _MAX_STORED_BYTES: Final = 4096
 # Longer than _MAX_WAIT_S and _TICKET_S together, so that an assertion is accepted only once.
 _REPLAY_PROTECTION_S: Final = 3600
@@ -79,7 +79,7 @@ _MESSAGES: Final = {
 }
 # Concurrent verifications, for one tenant and for all. A verification takes milliseconds of CPU
 # time, and anybody can send a response.
-_VERIFICATIONS: Final = Bulkhead(max_each=4, max_all=16)
+_VERIFICATIONS: Final = Bulkhead(max_per_holder=4, max_total=16)
 _METADATA: Final = (
     '<?xml version="1.0"?>\n'
     '<md:EntityDescriptor xmlns:md="urn:oasis:names:tc:SAML:2.0:metadata" entityID={entity_id}>'
@@ -157,11 +157,8 @@ def finish_login(request: HttpRequest, tenant_id: uuid.UUID) -> HttpResponse:
         assertion = _consume_assertion(tenant, request.GET.get("ticket", ""))
     except redis.RedisError:
         return render_login_error(request, REDIS_UNAVAILABLE, 503)
-    is_expected = assertion is not None and (assertion.in_response_to, tenant) == (
-        pending.get("id"),
-        pending.get("tenant_id"),
-    )
-    if assertion is None or not is_expected:
+    expected = (pending.get("id"), pending.get("tenant_id"))
+    if assertion is None or (assertion.in_response_to, tenant) != expected:
         return refuse_login(request, tenant, "unsolicited")
     del request.session[_PENDING_REQUEST]
     if not pending.keys() >= {"sent_at", "force_reauthentication", "target"}:

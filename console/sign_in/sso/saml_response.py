@@ -255,8 +255,10 @@ def _verify_signature(
     try:
         response.is_valid(request_data(service_provider), raise_exceptions=True)
     except OneLogin_Saml2_ValidationError as error:
-        is_rejected = error.code == OneLogin_Saml2_ValidationError.WRONG_SUBJECTCONFIRMATION
-        if is_rejected and _has_expired_confirmation(assertion):
+        is_confirmation_wrong = (
+            error.code == OneLogin_Saml2_ValidationError.WRONG_SUBJECTCONFIRMATION
+        )
+        if is_confirmation_wrong and _has_expired_confirmation(assertion):
             raise InvalidSamlResponse("confirmation_expired", str(error)) from error
         raise
     except Exception as error:  # python3-saml raises a bare Exception for malformed times

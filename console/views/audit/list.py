@@ -1,6 +1,6 @@
 """The pages of the audit log: the entries as sentences, newest first, and the verification.
 
-The operations record each read and each verification as an entry of its own.
+Each read and each verification adds an entry to the audit log.
 """
 
 import uuid
@@ -158,10 +158,10 @@ def _resolve_target(member: CurrentMember, text: str) -> str | None:
     An e-mail address stands for the member with this address, and a name for the team with this
     name. "team:*" stands for all teams.
     """
-    if "@" in text and ":" not in text:
-        return f"user:{_resolve_actor(member, text)}"
     if not text or ":" in text:
         return text or None
+    if "@" in text:
+        return f"user:{_resolve_actor(member, text)}"
     teams = find_teams(
         actor=member.actor, team_filter=TeamFilter(text=text), limit=MAX_PAGE, cursor=None
     )

@@ -336,9 +336,9 @@ def _format_value(name: str, value: Any, names: Mapping[str, str], currency: Any
     name = name.removeprefix("old_")
     if name == "definition":
         return _emphasize(_name_export(str(value)), str(value))
-    if name == "role" and value in iter(Role):
-        return _emphasize(str(ROLE_LABELS[Role(value)]))
     text = "–" if value is None or value == "" else str(value)
+    if name == "role" and text in set[str](Role):
+        return _emphasize(str(ROLE_LABELS[Role(text)]))
     if name == "status" and text in set[str](TenantStatus):
         return _emphasize(str(TENANT_STATUS_LABELS[TenantStatus(text)]))
     return _emphasize(str(_FACTORS.get(text, text) if name == "factor" else text))

@@ -40,7 +40,7 @@ _SINKS: Final = ListPage(
     template="console/audit_sinks/list.html",
     query=_find_sinks,
     page_rows=50,
-    context=lambda query, _: {
+    context=lambda query, _page: {
         "can_write": query.actor.has_permission(Permission.WRITE_AUDIT_SINKS)
     },
     # As on the page, `origin` omits the parts of the sink's address that may be secret.

@@ -42,7 +42,7 @@ class SpendingPeriod:
     """A period, up to today, of which the page shows the spending."""
 
     title: Promise
-    first: Callable[[date], date]  # computes the first day from today
+    compute_first_day: Callable[[date], date]  # from today
     is_by_month: bool = False  # False: the chart shows each day
 
 
@@ -62,12 +62,12 @@ _SPANS: Final = {
 @require_GET
 @member_required
 @permission_required(Permission.READ_BILLING)
-def account(request: HttpRequest, member: CurrentMember) -> HttpResponse:
+def billing(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     span, now = request.GET.get("span", ""), timezone.now()
     span = span if span in _SPANS else _DEFAULT_SPAN
-    first = _SPANS[span].first(utc_day(now))
+    first = _SPANS[span].compute_first_day(utc_day(now))
     spending = read_spending_overview(actor=member.actor, first=first, now=now)
-    context: dict[str, Any] = {"tabs": tabs("billing"), "account": spending}
+    context: dict[str, Any] = {"tabs": tabs("billing"), "spending": spending}
     if spending is not None:
         context |= _spent_over_time(spending, span, first) | _this_month(spending)
         context |= _budgets_context(member, spending, now)
@@ -75,7 +75,7 @@ def account(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 
 
 def _this_month(spending: SpendingOverview) -> dict[str, Any]:
-    rows = build_usage_rows(spending.days, spending.month)
+    rows = build_usage_rows(spending.daily_costs, spending.month)
     price = None if spending.plan is None else spending.plan.price
     seat_month_micros = 0 if price is None else price.seat_month_micros
     return {
@@ -83,14 +83,14 @@ def _this_month(spending: SpendingOverview) -> dict[str, Any]:
         "cost": spending.month_cost,
         "num_tokens": sum(row.quantity for row in rows if not row.is_seats),
         "prices": [] if price is None else build_price_rows(price),
-        "month_of_seats": seat_month_micros * spending.num_seats,  # micros, for a whole month
+        "seats_full_month_micros": seat_month_micros * spending.num_seats,
     }
 
 
 def _spent_over_time(spending: SpendingOverview, span_name: str, first: date) -> dict[str, Any]:
-    days_of_span = [day for day in spending.days if day.day >= first]
+    daily_lines = [line for line in spending.daily_costs if line.day >= first]
     sum_spending = sum_by_month if _SPANS[span_name].is_by_month else sum_by_day
-    spend_rows: list[SpendRow] = sum_spending(days_of_span, first, spending.today)
+    spend_rows: list[SpendRow] = sum_spending(daily_lines, first, spending.today)
     return {
         "chart": build_spending_chart(
             spend_rows, spending.currency, is_by_month=_SPANS[span_name].is_by_month

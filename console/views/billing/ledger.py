@@ -31,8 +31,8 @@ from tenants.billing.ledger.queries import (
 )
 from tenants.billing.pricing import parse_line
 
-# Titles of transactions. The title of an invoice or credit note is the transaction's memo instead,
-# which is the number of the document and the reason of a credit note.
+# Titles of transactions. For an invoice or credit note, the transaction's memo is the title: the
+# document's number and, for a credit note, its reason.
 _TITLES: Final[dict[str, Promise]] = {
     SourceKind.USAGE: _("Tokens"),
     SourceKind.SEATS: _("Seats"),

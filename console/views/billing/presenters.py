@@ -89,14 +89,14 @@ def name_of(line: str) -> str:
     return ", ".join(str(part) for part in parts if part)
 
 
-def build_usage_rows(days: Iterable[DailyCostLine], month: date) -> list[UsageRow]:
+def build_usage_rows(daily_lines: Iterable[DailyCostLine], month: date) -> list[UsageRow]:
     """Return the rows of a month: seats first, then tokens by tier, model and kind."""
     quantities: defaultdict[str, int] = defaultdict(int)
     amounts: defaultdict[str, int] = defaultdict(int)
-    for day_line in days:
-        if start_of_month(day_line.day) == month:
-            quantities[day_line.line] += day_line.quantity
-            amounts[day_line.line] += day_line.amount_micros
+    for daily_line in daily_lines:
+        if start_of_month(daily_line.day) == month:
+            quantities[daily_line.line] += daily_line.quantity
+            amounts[daily_line.line] += daily_line.amount_micros
     return [
         UsageRow(line, name_of(line), quantities[line], line == SEATS, amounts[line])
         for line in sorted(amounts, key=_sort_key)
@@ -109,16 +109,16 @@ def _sort_key(line: str) -> tuple[Any, ...]:
     return () if token_line is None else token_line.sort_key
 
 
-def sum_by_day(days: Iterable[DailyCostLine], first: date, last: date) -> list[SpendRow]:
+def sum_by_day(daily_lines: Iterable[DailyCostLine], first: date, last: date) -> list[SpendRow]:
     """Return a row for each day from `first` to `last`, also for days without spending."""
-    sums = _sum_amounts((line.day, line) for line in days)
+    sums = _sum_amounts((daily_line.day, daily_line) for daily_line in daily_lines)
     num_days = (last - first).days + 1
     return [_to_spend_row(first + number * ONE_DAY, sums) for number in range(num_days)]
 
 
-def sum_by_month(days: Iterable[DailyCostLine], first: date, last: date) -> list[SpendRow]:
+def sum_by_month(daily_lines: Iterable[DailyCostLine], first: date, last: date) -> list[SpendRow]:
     """Return a row for each month from that of `first` to that of `last`."""
-    sums = _sum_amounts((start_of_month(line.day), line) for line in days)
+    sums = _sum_amounts((start_of_month(daily_line.day), daily_line) for daily_line in daily_lines)
     months = [start_of_month(first)]
     while months[-1] < start_of_month(last):
         months.append(start_of_next_month(months[-1]))
@@ -131,8 +131,8 @@ _Sums = dict[tuple[date, str], int]
 
 def _sum_amounts(dated_lines: Iterable[tuple[date, DailyCostLine]]) -> _Sums:
     sums: defaultdict[tuple[date, str], int] = defaultdict(int)
-    for begins_on, line in dated_lines:
-        sums[begins_on, line.line.partition(".")[0]] += line.amount_micros
+    for begins_on, daily_line in dated_lines:
+        sums[begins_on, daily_line.line.partition(".")[0]] += daily_line.amount_micros
     return sums
 
 

@@ -5,7 +5,7 @@ from django.urls import URLPattern, path
 from console.views.billing import billing_profile, detail, invoices, ledger
 
 urlpatterns: list[URLPattern] = [
-    path("billing", detail.account, name="billing"),
+    path("billing", detail.billing, name="billing"),
     path("billing/ledger", ledger.ledger, name="billing-ledger"),
     path("billing/invoices", invoices.invoices, name="billing-invoices"),
     path("billing/invoices/<int:number>", invoices.invoice, name="billing-invoice"),

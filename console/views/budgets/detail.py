@@ -73,9 +73,10 @@ def undo(
         revert_last_change(
             actor=member.actor, budget_id=budget_id, version=version, now=timezone.now()
         )
-    except (Conflict, InvalidValue):
-        text = gettext("Not undone: someone has changed the budget since.")
-        messages.error(request, text)
+    except Conflict:
+        messages.error(request, gettext("Not undone: someone has changed the budget since."))
+    except InvalidValue:  # for example, the operator no longer allows private webhook addresses
+        messages.error(request, gettext("Not undone: the previous values are no longer valid."))
     else:
         toast(request, gettext("Change undone. The previous budget applies immediately."))
     return redirect("console:budgets-budget", budget_id)

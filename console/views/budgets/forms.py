@@ -84,7 +84,8 @@ class TermsForm(forms.Form):
         ),
     )
 
-    # How many people may lose their completions by the change: the user has confirmed this number.
+    # The number of people who may lose their completions, as the user has confirmed it. None: the
+    # user has confirmed nothing.
     confirmed_stops = forms.IntegerField(min_value=0, required=False)
 
     def to_terms(self) -> BudgetTerms:
@@ -99,8 +100,8 @@ class TermsForm(forms.Form):
     def find_unconfirmed_effect(self, actor: Actor, holder: BudgetTarget) -> BudgetEffect | None:
         """Return the effect of the terms if it needs a confirmation; otherwise None.
 
-        It does if more people would lose their completions than the user has confirmed. The form
-        must be valid.
+        It needs one if more people would lose their completions than the user has confirmed. The
+        form must be valid.
         """
         effect = preview_budget(
             actor=actor, holder=holder, terms=self.to_terms(), now=timezone.now()

@@ -104,9 +104,9 @@ class Threshold:
 
     percent: int  # of the budget's limit
     alert: AlertView | None  # None: not reached in this month
-    sent: tuple[AlertDeliveryRow, ...]  # deliveries of the alert
+    deliveries: tuple[AlertDeliveryRow, ...]  # of the alert
     # True: a higher threshold was reached at the same time, and only its alert is sent.
-    is_in_next: bool
+    is_reported_with_higher: bool
 
 
 def list_thresholds(budget: BudgetView) -> list[Threshold]:
@@ -117,7 +117,9 @@ def list_thresholds(budget: BudgetView) -> list[Threshold]:
 
 def _to_threshold(percent: int, alert: AlertView | None) -> Threshold:
     deliveries = () if alert is None else tuple(map(_to_delivery_row, alert.deliveries))
-    return Threshold(percent, alert, deliveries, is_in_next=alert is not None and not deliveries)
+    return Threshold(
+        percent, alert, deliveries, is_reported_with_higher=alert is not None and not deliveries
+    )
 
 
 def _to_delivery_row(delivery: DeliveryView) -> AlertDeliveryRow:

@@ -87,9 +87,9 @@ def cache(request: HttpRequest, member: CurrentMember) -> HttpResponse:
         dimensions=(GroupBy.DAY, GroupBy.LANGUAGE),
         names=_COUNTERS,
     )
-    rows = usage_figures.group_rows[GroupBy.LANGUAGE]
     if is_file:
         return _csv_response(usage_filters, usage_figures)
+    rows = usage_figures.group_rows[GroupBy.LANGUAGE]
     namespace = read_namespace(actor=member.actor)
     context = {
         "usage_filters": usage_filters,
@@ -195,7 +195,7 @@ def purge(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 def _purge_cache(request: HttpRequest, member: CurrentMember, form: PurgeForm) -> bool:
     """Purge the cache. Return False, with an error in the form, if the reason is invalid.
 
-    A purge starts a new epoch of the cache namespace: cached prompts of older ones are not reused.
+    A purge starts a new epoch of the cache namespace. Prompts of older epochs are not reused.
     """
     reason = form.cleaned_data["reason"]
     try:

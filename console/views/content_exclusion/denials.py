@@ -1,9 +1,11 @@
-"""The page of denials: requests that a policy refused, or whose completions a policy filtered.
+"""The page of denials: refused requests, and requests whose completions were withheld.
+
+A policy or the scopes of an API key refuse a request. A filter withholds a completion.
 
 The page shows counts and reasons, but never content.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -15,6 +17,7 @@ from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET
 
+from caret.foundation.ids import UserId
 from console.layout.lists.csv_response import MAX_ROWS
 from console.layout.lists.list_page import CsvFile, ListPage, ListQuery
 from console.layout.lists.sorting import SortOrders, TableSorting
@@ -24,7 +27,7 @@ from console.views.policies.presenters import MODES
 from tenants.base.pagination import Page, slice_page
 from tenants.base.permissions import Permission
 from tenants.identity.members.queries import find_emails
-from tenants.policy.denials import DenialReport, count_denials
+from tenants.policy.denials import DenialCount, count_denials
 
 _PERIODS_DAYS: Final = (7, 30, 90)
 REASONS: Final = {
@@ -66,7 +69,7 @@ def _list_periods() -> list[tuple[str, str]]:
 class PeriodForm(forms.Form):
     days = forms.ChoiceField(
         label=_("Period"),
-        choices=_list_periods,  # a function, so that each page has them in its own language
+        choices=_list_periods,  # a function: each request gets them in its own language
         required=False,
     )
 
@@ -87,26 +90,32 @@ class DenialPage(Page[DenialRow]):
     num_requests: int  # denied requests on all pages of the list
 
 
-def _to_rows(member: CurrentMember, reports: list[DenialReport]) -> list[DenialRow]:
-    user_ids = {report.user_id for report in reports if report.user_id is not None}
+def _to_rows(member: CurrentMember, counts: list[DenialCount]) -> list[DenialRow]:
+    user_ids = {count.user_id for count in counts if count.user_id is not None}
     emails = {}  # by user ID
     if member.actor.has_permission(Permission.READ_MEMBERS):
         emails = find_emails(actor=member.actor, user_ids=user_ids)
-    own_id = member.actor.user_id
     return [
         DenialRow(
-            reason=str(REASONS[report.reason]),
-            mode=str(MODES.get(report.mode, report.mode)),
-            user=gettext("Service keys")
-            if report.user_id is None
-            else gettext("You")
-            if report.user_id == own_id
-            else emails.get(report.user_id, report.user_id),
-            num_denials=report.num_denials,
-            last_at=report.last_at,
+            reason=str(REASONS[count.reason]),
+            mode=str(MODES.get(count.mode, count.mode)),
+            user=_name_user(count.user_id, emails, own_id=member.actor.user_id),
+            num_denials=count.num_denials,
+            last_at=count.last_at,
         )
-        for report in reports
+        for count in counts
     ]
+
+
+def _name_user(
+    user_id: UserId | None, emails: Mapping[UserId, str], *, own_id: UserId | None
+) -> str:
+    """Return `DenialRow.user`. `user_id` None: service keys."""
+    if user_id is None:
+        return gettext("Service keys")
+    if user_id == own_id:
+        return gettext("You")
+    return emails.get(user_id, user_id)
 
 
 def _sort_rows(rows: list[DenialRow], sorting: TableSorting[DenialSort]) -> list[DenialRow]:
@@ -120,10 +129,10 @@ def _sort_rows(rows: list[DenialRow], sorting: TableSorting[DenialSort]) -> list
     return sorted(rows, key=sort_keys[sorting.order], reverse=sorting.is_descending)
 
 
-def _find_denials(query: ListQuery) -> Page[DenialRow]:
+def _find_denials(query: ListQuery) -> DenialPage:
     days = int(query.filters.get("days") or _PERIODS_DAYS[0])
-    reports = count_denials(actor=query.actor, num_days=days, now=query.now)
-    rows = _sort_rows(_to_rows(query.member, reports), query.sorting)
+    counts = count_denials(actor=query.actor, num_days=days, now=query.now)
+    rows = _sort_rows(_to_rows(query.member, counts), query.sorting)
     page = slice_page(rows, limit=query.limit, cursor=query.cursor)
     return DenialPage(
         page.rows, page.next_cursor, num_requests=sum(row.num_denials for row in rows)
@@ -160,7 +169,7 @@ _DENIALS: Final = ListPage(
             "count": lambda row: row.num_denials,
             "last_seen_at": lambda row: row.last_at,
         },
-        notes=lambda query, _: [] if _shows_all_users(query) else [gettext("only your own")],
+        notes=lambda query, _rows: [] if _shows_all_users(query) else [gettext("only your own")],
         query_rows=MAX_ROWS,
     ),
 )

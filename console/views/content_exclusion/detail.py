@@ -31,7 +31,7 @@ from tenants.base.errors import InvalidValue
 from tenants.base.permissions import Permission
 from tenants.policy.content_exclusion_syntax import format_exclusions, parse_exclusions
 from tenants.policy.document import check_exclusions
-from tenants.policy.queries import PolicyInForce, find_version, get_policy
+from tenants.policy.queries import PolicyVersionView, find_version, get_policy
 
 _PAGE: Final = "console/content_exclusion/detail.html"
 _TEXT_AREA_ROWS: Final = 16
@@ -106,7 +106,7 @@ def exclusion(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 
 
 def _show_exclusion(
-    request: HttpRequest, member: CurrentMember, current: PolicyInForce
+    request: HttpRequest, member: CurrentMember, current: PolicyVersionView
 ) -> HttpResponse:
     """Show the rules in force. If the URL names a path, test it."""
     exclusions = current.policy.content_exclusion
@@ -130,7 +130,7 @@ def _show_exclusion(
 
 
 def _process_form(
-    request: HttpRequest, member: CurrentMember, current: PolicyInForce
+    request: HttpRequest, member: CurrentMember, current: PolicyVersionView
 ) -> HttpResponse:
     """Process a step of the editor other than `edit`."""
     step = request.POST.get("step", "")
@@ -155,7 +155,10 @@ def _process_form(
 def _apply_step(
     editor: ExclusionEditor, exclusions: dict[str, tuple[str, ...]], step: str
 ) -> ExclusionEditor:
-    """Return the editor after a step other than `review`. If a path is entered, test it."""
+    """Return the editor after a step other than `review`. Test the path if the user entered one.
+
+    The step `test` tests even an empty path: the page then asks for a path.
+    """
     form = editor.form
     path_test = (
         _run_path_test(form, exclusions) if step == "test" or form.cleaned_data["path"] else None
@@ -233,7 +236,7 @@ def _run_path_test(form: RepositoryFileForm, exclusions: dict[str, tuple[str, ..
 def _render_page(
     request: HttpRequest,
     member: CurrentMember,
-    current: PolicyInForce,
+    current: PolicyVersionView,
     editor: ExclusionEditor,
     status: int = 200,
 ) -> HttpResponse:

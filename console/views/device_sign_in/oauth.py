@@ -147,10 +147,10 @@ def _oauth_endpoint(view: _View) -> Callable[[HttpRequest], HttpResponse]:
             return view(request, request.body.decode("utf-8"))
         except RequestDataTooBig:
             return _error_response("invalid_request", "The body is too large.", 413)
-        except (OAuth2Error, UnicodeDecodeError) as error:
-            if isinstance(error, OAuth2Error):
-                return _error_response(error.error, error.description, error.status_code)
+        except UnicodeDecodeError:
             return _error_response("invalid_request", "The body is not UTF-8.")
+        except OAuth2Error as error:
+            return _error_response(error.error, error.description, error.status_code)
 
     return guarded
 

@@ -135,7 +135,9 @@ def _build_cell(metric: ExperimentMetric, variant: VariantView) -> ExperimentCel
     format_value = format_share if metric.is_share else _format_ms
     value: IntervalEstimate | None = getattr(variant.measured, metric.name)
     difference: IntervalEstimate | None = getattr(variant.difference_to_control, metric.name)
-    kind, verdict = _judge_difference(metric, difference, is_few=variant.has_few_suggestions)
+    kind, verdict = _judge_difference(
+        metric, difference, has_few_suggestions=variant.has_few_suggestions
+    )
     return ExperimentCell(
         title=str(metric.title),
         value="–" if value is None else format_value(value.value),
@@ -147,15 +149,15 @@ def _build_cell(metric: ExperimentMetric, variant: VariantView) -> ExperimentCel
 
 
 def _judge_difference(
-    metric: ExperimentMetric, difference: IntervalEstimate | None, *, is_few: bool
+    metric: ExperimentMetric, difference: IntervalEstimate | None, *, has_few_suggestions: bool
 ) -> tuple[str, str]:
     """Return the kind of the badge, and the verdict.
 
-    `is_few`: the variant has fewer than MIN_SHOWN suggestions, which is too few for shares.
+    `has_few_suggestions`: the variant has too few for shares, that is, fewer than MIN_SHOWN.
     """
     if difference is None:
         return "off", ""
-    if is_few and metric.is_share:
+    if has_few_suggestions and metric.is_share:
         return "off", gettext("not enough data")
     if not difference.excludes_zero:
         return "off", gettext("not significant")

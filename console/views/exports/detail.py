@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Concatenate, Final, ParamSpec, cast
+from typing import Final
 from uuid import UUID
 
 from django.contrib import messages
@@ -24,30 +24,23 @@ from tenants.base.permissions import Permission
 from tenants.compliance.exports.jobs.operations import cancel_export, create_signed_url
 from tenants.compliance.exports.jobs.queries import find_export, list_definitions
 
-P = ParamSpec("P")
-_View = Callable[Concatenate[HttpRequest, CurrentMember, UUID, P], HttpResponse]
+_View = Callable[[HttpRequest, CurrentMember, UUID], HttpResponse]
 _PAGE: Final = "console/exports/detail.html"
 _PART: Final = "console/exports/_detail.html"
 
 
-def _show_conflicts(view: _View[P]) -> _View[P]:
+def _show_conflicts(view: _View) -> _View:
     """If the view raises Conflict, show the error as a message on the export's page."""
 
     @wraps(view)
-    def guarded(
-        request: HttpRequest,
-        member: CurrentMember,
-        export_id: UUID,
-        *args: P.args,
-        **kwargs: P.kwargs,
-    ) -> HttpResponse:
+    def guarded(request: HttpRequest, member: CurrentMember, export_id: UUID) -> HttpResponse:
         try:
-            return view(request, member, export_id, *args, **kwargs)
+            return view(request, member, export_id)
         except Conflict as error:
             messages.warning(request, translate_error(error))
             return redirect("console:exports-export", export_id)
 
-    return cast(_View[P], guarded)
+    return guarded
 
 
 @require_GET

@@ -45,7 +45,10 @@ class ExportRow:
 
 
 def row_of(export: ExportView, titles: dict[str, str]) -> ExportRow:
-    """Return the row. `titles` are by name of a definition; a removed one is shown by its name."""
+    """Return the row. `titles` are by definition name.
+
+    If this release has no such definition, its name is the title.
+    """
     kind, state = _STATES[export.state]
     return ExportRow(
         export=export,

@@ -141,6 +141,7 @@ def _target_of(link: str, names: set[str]) -> str:
     name = path.removesuffix(".md")
     if name != path and name in names:
         return reverse("console:help-document", args=[name]) + hash_sign + anchor
+    # Apart from the documents, openapi.json is the only link target that the console serves.
     return asset_url(name_of_document_file(path)) if path == "openapi.json" else ""
 
 

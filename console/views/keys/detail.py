@@ -39,7 +39,7 @@ def key(request: HttpRequest, member: CurrentMember, lookup_id: str) -> HttpResp
         "can_try": api_key.state is KeyState.ACTIVE and can_try(list_modes(api_key.scopes)),
         "target": f"key:{api_key.lookup_id}",  # for the link to the audit log
         "reads_audit": member.actor.has_permission(Permission.READ_AUDIT),
-        "is_own": not _sees_all(member),
+        "sees_only_own": not _sees_all(member),
         "list_url": list_url(member),
     }
     return render_page(request, member, "console/keys/detail.html", context)

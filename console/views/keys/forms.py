@@ -38,7 +38,7 @@ _OVERLAPS_H: Final = (0, 1, 24, 72, MAX_OVERLAP // timedelta(hours=1))
 
 
 class KeyLifetimeForm(forms.Form):
-    """The lifetime fields of all forms here."""
+    """The fields for the lifetime of a key, which all forms of keys have."""
 
     lifetime = forms.ChoiceField(label=_("Expires"))
     day = forms.DateField(
@@ -146,8 +146,8 @@ class NewKeyForm(BaseKeyForm):
 
     def read_scopes(self) -> frozenset[KeyScope]:
         """Return the chosen scopes. The field `scopes` counts only for service keys."""
-        named = self.cleaned_data.get("scopes", ()) if self._is_service() else ()
-        return self._read_modes() | frozenset(KeyScope(name) for name in named)
+        api_scopes = self.cleaned_data.get("scopes", ()) if self._is_service() else ()
+        return self._read_modes() | frozenset(KeyScope(name) for name in api_scopes)
 
     def _read_modes(self) -> frozenset[KeyScope]:
         if self._is_advanced():

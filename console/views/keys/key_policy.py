@@ -25,7 +25,7 @@ from tenants.base.permissions import Permission
 from tenants.base.validation.text import MAX_REASON_CHARS
 from tenants.policy.document import serialize_policy
 from tenants.policy.operations import set_policy
-from tenants.policy.queries import PolicyInForce, get_policy
+from tenants.policy.queries import PolicyVersionView, get_policy
 
 # Fields of the policy that the form changes.
 _FIELDS: Final = ("allows_own_keys", "max_key_lifetime_days", "revoke_idle_keys_after_days")
@@ -80,12 +80,12 @@ def _render_page(
     )
 
 
-def _initial_values(current: PolicyInForce) -> dict[str, object]:
+def _initial_values(current: PolicyVersionView) -> dict[str, object]:
     document = serialize_policy(current.policy)
     return {name: document.get(name) for name in _FIELDS} | {"version": current.version}
 
 
-def _save_rules(member: CurrentMember, current: PolicyInForce, form: RulesForm) -> bool:
+def _save_rules(member: CurrentMember, current: PolicyVersionView, form: RulesForm) -> bool:
     """Save the rules. Return False, with an error in the form, if they are rejected."""
     document = serialize_policy(current.policy) | {
         name: form.cleaned_data[name] for name in _FIELDS
@@ -103,4 +103,6 @@ def _save_rules(member: CurrentMember, current: PolicyInForce, form: RulesForm) 
         form.add_error(None, text)
     except InvalidValue as error:
         form.add_error(error.field if error.field in form.fields else None, translate_error(error))
-    return form.is_valid()
+    else:
+        return True
+    return False

@@ -163,7 +163,8 @@ def _read_response(response: httpx.Response, took: str, *, has_networks: bool) -
     finish_reason = response.headers.get("X-Caret-Finish-Reason", "stop")
     if finish_reason in ("shed", "budget_exceeded", "error"):
         return _build_failure(str(_OWN_FINISHES[finish_reason]), took)
-    return KeyTest(True, gettext("The key works."), took, _read_completion(body))
+    message = gettext("The key works.")
+    return KeyTest(is_good=True, message=message, took=took, text=_read_completion(body))
 
 
 def _explain_error(response: httpx.Response, body: dict[str, object], *, has_networks: bool) -> str:

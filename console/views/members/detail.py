@@ -72,7 +72,7 @@ def show_member(request: HttpRequest, member: CurrentMember, user_id: uuid.UUID)
         "name": row.name or row.email,
         "role_name": ROLE_LABELS[row.role],
         "role_lead": ROLE_DESCRIPTIONS[row.role],
-        "ways": name_sign_in_methods(row.signs_in_by),
+        "sign_in_methods": name_sign_in_methods(row.signs_in_by),
         "key_lines": _list_key_lines(actor, row.user_id),
         "consent": get_user_consent(actor=actor, user_id=row.user_id)
         if actor.has_permission(Permission.READ_CONSENT)
@@ -83,7 +83,7 @@ def show_member(request: HttpRequest, member: CurrentMember, user_id: uuid.UUID)
         "can_transfer": can_transfer(actor, shown_member),
         "can_read_overrides": actor.has_permission(Permission.READ_OVERRIDES),
         "reads_audit": actor.has_permission(Permission.READ_AUDIT),
-        "exports_subjects": actor.has_permission(Permission.EXPORT_DATA_SUBJECTS),
+        "can_export_data": actor.has_permission(Permission.EXPORT_DATA_SUBJECTS),
     }
     return render_page(request, member, "console/members/detail.html", context)
 
@@ -123,6 +123,7 @@ def remove(request: HttpRequest, member: CurrentMember, user_id: uuid.UUID) -> H
     }
     if request.method == "GET":
         return render_page(request, member, "console/members/remove.html", context)
+    # A long or unstorable reason must not prevent a removal. Postgres cannot store NUL.
     reason = request.POST.get("reason", "").replace("\0", "")[:MAX_REASON_CHARS]
     try:
         unowned_keys = remove_member(
@@ -146,7 +147,7 @@ def remove(request: HttpRequest, member: CurrentMember, user_id: uuid.UUID) -> H
 
 
 def _build_leaving_warning(num_keys: int) -> str:
-    """Return the warning for a member who left, and who can no longer rotate or revoke the keys."""
+    """Return the warning for a member who left. Former members cannot rotate or revoke keys."""
     text = ngettext(
         "%(num)d service key whose secret you know still works. Ask an administrator to rotate or "
         "revoke it.",

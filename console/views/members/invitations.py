@@ -44,7 +44,7 @@ from tenants.security.authorization.actor import Actor
 _ROLES_WITH_STEP_UP: Final = frozenset({Role.OWNER, Role.ADMINISTRATOR})
 MAX_ADDRESSES: Final = 200  # in one form; the tenant's daily limit is 50 by default
 _MAX_ADDRESSES_CHARS: Final = 30_000  # 150 for each of MAX_ADDRESSES
-# Tones of <c-badge>. The other states have "off".
+# Kinds of the state's <c-badge>. The other states have "off".
 _TONES: Final = {InvitationState.OPEN: "busy", InvitationState.ACCEPTED: "good"}
 
 
@@ -111,7 +111,7 @@ class InvitationRow:
     invitation: InvitationView
     role_name: str
     state_name: str
-    tone: str  # tone of <c-badge>
+    tone: str  # kind of the state's <c-badge>
     can_send: bool
     can_revoke: bool
 
@@ -184,8 +184,8 @@ def invite_members(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     results = [_invite_address(member, email, role, team_id) for email in emails]
     if any(result.error is not None for result in results):
         return _show_results(request, member, form, results)
-    if len(results) == 1 and results[0].invited is not None:
-        _report_invitation(request, results[0].invited)
+    if len(results) == 1 and results[0].invitation is not None:
+        _report_invitation(request, results[0].invitation)
     else:
         _report_invitations(request, results)
     return redirect("console:members-invitations")
@@ -193,25 +193,25 @@ def invite_members(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 
 @dataclass(frozen=True, slots=True)
 class InvitationResult:
-    """The result for one e-mail address. Either `invited` or `error` is set."""
+    """The result for one e-mail address. Either `invitation` or `error` is set."""
 
     email: str
-    invited: InvitationView | None = None  # the new invitation
+    invitation: InvitationView | None = None
     error: DomainError | None = None
 
     @property
     def message(self) -> str:
         if self.error is not None:
             return translate_error(self.error)
-        assert self.invited is not None
-        return gettext("Not sent yet") if self.invited.mailed_at is None else gettext("Invited")
+        assert self.invitation is not None
+        return gettext("Not sent yet") if self.invitation.mailed_at is None else gettext("Invited")
 
 
 def _invite_address(
     member: CurrentMember, email: str, role: Role, team_id: uuid.UUID | None
 ) -> InvitationResult:
     try:
-        invited = create_invitation(
+        invitation = create_invitation(
             actor=member.actor,
             email=email,
             role=role,
@@ -221,7 +221,7 @@ def _invite_address(
         )
     except (Conflict, InvalidValue, LimitReached, NotFound) as error:
         return InvitationResult(email, error=error)
-    return InvitationResult(email, invited)
+    return InvitationResult(email, invitation)
 
 
 def _show_results(
@@ -236,7 +236,7 @@ def _show_results(
     form_data = {name: form.data.get(name, "") for name in form.fields}
     form_data["emails"] = "\n".join(result.email for result in failed)
     new_form = InviteForm(form_data, actor=member.actor)
-    new_form.full_clean()
+    new_form.full_clean()  # not later: it would discard an added error
     if len(results) == 1:
         new_form.add_error("emails", results[0].message)
     num_created = len(results) - len(failed)
@@ -250,7 +250,9 @@ def _show_results(
 
 def _report_invitations(request: HttpRequest, results: list[InvitationResult]) -> None:
     unsent = [
-        result.email for result in results if result.invited and result.invited.mailed_at is None
+        result.email
+        for result in results
+        if result.invitation is not None and result.invitation.mailed_at is None
     ]
     if unsent:
         text = gettext(
@@ -277,10 +279,10 @@ def send_again(
     ):
         return step_up
     result = _invite_address(member, invitation.email, invitation.role, invitation.team_id)
-    if result.invited is None:
+    if result.invitation is None:
         messages.error(request, result.message)
     else:
-        _report_invitation(request, result.invited)
+        _report_invitation(request, result.invitation)
     return redirect("console:members-invitations")
 
 

@@ -44,7 +44,7 @@ class MemberListRow:
     name: str  # the e-mail address if the member has no name
     role_name: str
     teams: str  # names, separated by commas
-    ways: str  # sign-in methods, separated by commas
+    sign_in_methods: str  # names, separated by commas
 
 
 def _find_members(query: ListQuery) -> Page[MemberListRow]:
@@ -67,7 +67,7 @@ def _present_member(row: MemberDirectoryRow) -> MemberListRow:
         name=row.name or row.email,
         role_name=str(ROLE_LABELS[row.role]),
         teams=", ".join(row.teams),
-        ways=name_sign_in_methods(row.signs_in_by),
+        sign_in_methods=name_sign_in_methods(row.signs_in_by),
     )
 
 

@@ -50,16 +50,18 @@ class SeatRow:
     seat: Seat
     name: str  # the e-mail address if the member has no name
     role_name: str
-    editor: str  # "": unknown, or not visible to the user
-    requests: str  # "": the user may not see the figures of single members
-    acceptance: str  # "": unknown, or not visible to the user
-    cost: str  # "": unknown, or not visible to the user
+    # The next four are "" if the tenant's reports hide the figures of single members.
+    editor: str  # "": also if unknown
+    requests: str
+    acceptance: str  # "": also if no suggestion was shown
+    cost: str  # "": also if the tenant has no plan, or the user may not see costs
 
 
 @dataclass(frozen=True, slots=True)
 class _SeatRowPage(Page[SeatRow]):
     min_users: int  # smaller groups are suppressed; 1: figures of single members are shown
-    currency: Currency | None  # None: the tenant has no plan, or the user may not see costs
+    # None: no figures are shown, the tenant has no plan, or the user may not see costs.
+    currency: Currency | None
 
 
 def _find_seats(query: ListQuery) -> Page[SeatRow]:

@@ -12,7 +12,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from console.api.data_subjects import BOUNDS
+from console.api.data_subjects import BUNDLE_LIMITS
 from console.layout.htmx import render_page
 from console.layout.lists.list_page import ListPage
 from console.layout.lists.pagination import wants_csv
@@ -26,7 +26,7 @@ from tenants.base.permissions import Permission
 from tenants.compliance.data_subjects.export_bundle import BundleRequest, require_own_user_id
 from tenants.privacy.consent.consent import UserConsent
 from tenants.privacy.consent.consent_texts import (
-    USER_CONSENT_TEXTS,
+    USER_CONSENT_VERSIONS,
     ConsentKind,
     ConsentText,
     get_consent_text,
@@ -69,7 +69,7 @@ def show_own_data(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     if wants_csv(request):
         return _RECEIPTS.file(request, member)
     context: dict[str, Any] = {
-        "may_bundle": actor.has_permission(Permission.EXPORT_OR_ERASE_OWN_DATA),
+        "may_download": actor.has_permission(Permission.EXPORT_OR_ERASE_OWN_DATA),
         "reads_policy": actor.has_permission(Permission.READ_POLICY),
         "can_consent": actor.has_permission(Permission.MANAGE_OWN_CONSENT),
     }
@@ -129,7 +129,8 @@ def withdraw(request: HttpRequest, member: CurrentMember, kind: str) -> HttpResp
         }
         return render_page(request, member, "console/my_data/withdraw.html", context)
     keeps_content_capture = current_consent.content_capture and consent_kind is ConsentKind.TRAINING
-    text_versions = frozenset({USER_CONSENT_TEXTS[ConsentKind.CONTENT_CAPTURE]})
+    # Consent in force is consent to the current text, so the user has read this text.
+    text_versions = frozenset({USER_CONSENT_VERSIONS[ConsentKind.CONTENT_CAPTURE]})
     choice = ConsentChoice(
         UserConsent(content_capture=keeps_content_capture, training=False),
         text_versions if keeps_content_capture else frozenset(),
@@ -142,7 +143,9 @@ def withdraw(request: HttpRequest, member: CurrentMember, kind: str) -> HttpResp
 @require_POST
 @member_required
 def download_own_bundle(request: HttpRequest, member: CurrentMember) -> HttpResponse:
-    bundle_request = BundleRequest(require_own_user_id(member.actor), reason="", bounds=BOUNDS)
+    bundle_request = BundleRequest(
+        require_own_user_id(member.actor), reason="", limits=BUNDLE_LIMITS
+    )
     return download_bundle(request, member, bundle_request) or redirect("console:own")
 
 
@@ -157,7 +160,7 @@ def _consent_questions(consent: OwnConsent) -> list[ConsentQuestion]:
             is_content_capture_missing=kind is ConsentKind.TRAINING
             and not consent.consent.content_capture,
         )
-        for kind, version in USER_CONSENT_TEXTS.items()
+        for kind, version in USER_CONSENT_VERSIONS.items()
     ]
 
 

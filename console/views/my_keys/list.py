@@ -35,7 +35,8 @@ from tenants.identity.api_keys.validation import KeyRequest
 from tenants.identity.own_keys.operations import OwnKeyTerms, create_own_key, find_own_key_terms
 
 _FORM: Final = "my-key"  # purpose of the form token
-_FORM_FIELDS: Final = {"expires_at": "lifetime", "scopes": "modes"}  # by the field of an error
+# Fields of the form, by the field names in errors of the operation.
+_FORM_FIELDS: Final = {"expires_at": "lifetime", "scopes": "modes"}
 # Values of the filter `origin`.
 _DEVICES: Final = "devices"
 _OTHERS: Final = "others"
@@ -81,7 +82,7 @@ def _find_own_keys(query: ListQuery) -> Page[KeyLine]:
         text=query.filters.get("q", ""),
         state=KeyState(state) if state else None,
         owner_id=query.actor.user_id,
-        is_device=origin == _DEVICES if origin else None,
+        is_device=(origin == _DEVICES) if origin else None,
         order=query.sorting.order,
         is_descending=query.sorting.is_descending,
     )

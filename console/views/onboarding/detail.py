@@ -15,7 +15,8 @@ from console.layout.toasts import toast
 from console.sign_in.current_member import CurrentMember, member_required
 from console.views.onboarding.steps import build_onboarding_steps
 
-# "1" if the card is dismissed. Like the cookies of preferences, it does not identify the user.
+# "1" if the user has dismissed the card or completed all steps. Like the cookies of preferences, it
+# does not identify the user.
 _DISMISSED_COOKIE: Final = "caret-start"
 _YEAR_S: Final = 365 * 24 * 3600
 
@@ -34,6 +35,7 @@ def show_steps(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     }
     response = render_page(request, member, "console/onboarding/detail.html", context)
     if all(step.is_done for step in steps):
+        # The pages with the card then need no queries to find out that all steps are done.
         _set_dismissed_cookie(response)
     return response
 

@@ -1,4 +1,7 @@
-"""The onboarding steps of a user, which depend on their permissions, and their completion."""
+"""The onboarding steps of a user, and whether each is done.
+
+The user's permissions decide which steps there are.
+"""
 
 from dataclasses import dataclass
 from typing import Final
@@ -56,7 +59,7 @@ def _build_completion_steps(actor: Actor, progress: SetupProgress) -> list[Setup
             ),
             "console:playground",
             gettext("Open the playground"),
-            progress.has_played,
+            progress.has_started_playground,
         ),
         SetupStep(
             gettext("Get a completion in your editor"),
@@ -66,7 +69,7 @@ def _build_completion_steps(actor: Actor, progress: SetupProgress) -> list[Setup
             ),
             "console:editors",
             gettext("Editors"),
-            progress.has_completed,
+            progress.has_used_key,
         ),
     ]
 
@@ -93,7 +96,7 @@ def _build_tenant_steps(actor: Actor, progress: SetupProgress) -> list[SetupStep
                 ),
                 "console:retention",
                 gettext("Retention"),
-                progress.has_own_period,
+                progress.has_retention_period,
             )
         )
     return steps

@@ -88,23 +88,23 @@ def list_figures(usage_filters: UsageFilters, usage_overview: Overview) -> list[
     """Return the performance figures. The total must not be suppressed."""
     assert usage_overview.total.counts is not None
     overview_figures = [
-        _build_first_token_figure(usage_filters, usage_overview.speeds),
+        _build_first_token_figure(usage_filters, usage_overview.latency),
         _build_cancelled_figure(usage_filters, usage_overview),
         _build_cached_figure(usage_filters, usage_overview),
     ]
     if usage_overview.quality is not None:
         overview_figures.append(_build_accepted_figure(usage_filters, usage_overview))
-    return [*overview_figures, _build_load_figure(usage_filters, usage_overview.speeds)]
+    return [*overview_figures, _build_load_figure(usage_filters, usage_overview.latency)]
 
 
 def build_speed_lines(usage_filters: UsageFilters, usage_overview: Overview) -> list[SpeedLine]:
-    if usage_overview.speeds is None:
+    if usage_overview.latency is None:
         return []
-    now, before = usage_overview.speeds.now, usage_overview.speeds.before
+    current, before = usage_overview.latency.current, usage_overview.latency.before
     return [
-        _build_speed_line(usage_filters, now[mode], before.get(mode))
+        _build_speed_line(usage_filters, current[mode], before.get(mode))
         for mode in MODE_LABELS
-        if mode in now
+        if mode in current
     ]
 
 
@@ -132,10 +132,10 @@ def _format_optional_ms(value_ms: float | None) -> str:
 
 
 def _build_first_token_figure(
-    usage_filters: UsageFilters, speeds: LatencyReport | None
+    usage_filters: UsageFilters, latency: LatencyReport | None
 ) -> OverviewFigure:
-    inline = None if speeds is None else speeds.now.get(Mode.INLINE)
-    before = None if speeds is None else speeds.before.get(Mode.INLINE)
+    inline = None if latency is None else latency.current.get(Mode.INLINE)
+    before = None if latency is None else latency.before.get(Mode.INLINE)
     p99_ms = inline.p99_ms if inline else None
     return OverviewFigure(
         label=gettext("First token p99, inline"),
@@ -219,13 +219,15 @@ def build_acceptance_figure(
     )
 
 
-def _build_load_figure(usage_filters: UsageFilters, speeds: LatencyReport | None) -> OverviewFigure:
-    load = None if speeds is None else speeds.load
+def _build_load_figure(
+    usage_filters: UsageFilters, latency: LatencyReport | None
+) -> OverviewFigure:
+    load = None if latency is None else latency.load
     return OverviewFigure(
         label=gettext("Engine load"),
         value="" if load is None else format_one_decimal(load),
         change=describe_change(
-            load, None if speeds is None else speeds.load_before, better="less", noise=_NOISE
+            load, None if latency is None else latency.load_before, better="less", noise=_NOISE
         ),
         definition=gettext(
             "Average number of requests in flight at a replica when a new request arrives. "
@@ -262,8 +264,8 @@ def _compare_share(
     noise = share_noise(
         now, before, [0 if figures is None else num_observations(figures) for figures in counts]
     )
-    changed = describe_change(now, before, is_share=True, better=better, noise=noise)
-    return _ComparedShare(now, changed)
+    change = describe_change(now, before, is_share=True, better=better, noise=noise)
+    return _ComparedShare(now, change)
 
 
 def _build_share_figure(

@@ -47,7 +47,8 @@ ONE_REGION: Final = _(
 
 @dataclass(frozen=True, slots=True)
 class PolicyChoices:
-    offers: list[ModelOffer]  # the models that the tenant can choose from; by tier, default first
+    # The models that the tenant can choose from, by tier and in the order of the operators' list.
+    offers: list[ModelOffer]
     capabilities: Capabilities  # of the installation
 
     def is_missing(self, capability: Capability) -> bool:
@@ -67,23 +68,26 @@ def build_model_choices(
     The offers of `tier` (None: of all tiers) come first, then other `current` names of the policy.
     """
     offers = [offer for offer in choices.offers if tier in (None, offer.tier)]
-    tiers: dict[str, list[str]] = {}
+    # A model can be offered in several tiers. It is one choice, with the title of its first offer.
+    tier_labels: dict[str, list[str]] = {}
+    titles: dict[str, str] = {}
     for offer in offers:
-        tiers.setdefault(offer.name, []).append(str(TIER_LABELS[offer.tier]))
-    titles = {offer.name: offer.title for offer in reversed(offers)}
+        tier_labels.setdefault(offer.name, []).append(str(TIER_LABELS[offer.tier]))
+        titles.setdefault(offer.name, offer.title)
     offered_choices = [
-        (name, f"{titles[name]} ({name})" if tier else _label(titles[name], name, tiers[name]))
-        for name in tiers
+        (name, f"{title} ({name})" if tier else _label(title, name, tier_labels[name]))
+        for name, title in titles.items()
     ]
     gone_label = gettext("%(name)s (no longer offered)")
     return offered_choices + [
-        (name, gone_label % {"name": name}) for name in sorted(set(current) - set(tiers))
+        (name, gone_label % {"name": name}) for name in sorted(set(current) - set(titles))
     ]
 
 
 def build_region_choices(choices: PolicyChoices, current: Iterable[str]) -> list[tuple[str, str]]:
     """Return the regions that have a gateway, then other `current` regions of the policy."""
     regions = choices.capabilities.regions
+    # If no region is known, no gateway has reported its region yet, and none counts as missing.
     gone_label = gettext("%(name)s (no gateway)") if regions else "%(name)s"
     other_names = sorted(set(current) - set(regions))
     return [(name, name) for name in regions] + [
@@ -104,6 +108,7 @@ def notes_of(policy: TenantPolicy, choices: PolicyChoices) -> dict[str, list[str
         for name in models_by_language.values()
     }
     for field, names in (("models", policy.models or ()), ("default_models", defaults)):
+        # Without published models there are no offers, and a policy may name any model.
         if choices.offers and (removed_names := sorted(set(names) - offered_names)):
             note = gettext("No longer offered: %(names)s")
             notes[field] = [note % {"names": ", ".join(removed_names)}]

@@ -17,7 +17,7 @@ from console.views.policies.tabs import tabs
 from tenants.base.errors import InvalidValue
 from tenants.base.permissions import Permission
 from tenants.policy.queries import get_policy
-from tenants.privacy.consent.consent_texts import TENANT_CONSENT_TEXT, get_consent_text
+from tenants.privacy.consent.consent_texts import TENANT_CONSENT_VERSION, get_consent_text
 
 
 @require_GET
@@ -79,6 +79,6 @@ def _render_edit_page(
         "form": form,
         "groups": groups_of(form),
         "languages": list_languages(),
-        "tenant_wording": get_consent_text(TENANT_CONSENT_TEXT),
+        "tenant_wording": get_consent_text(TENANT_CONSENT_VERSION),
     }
     return render_page(request, member, "console/policies/edit.html", context, status=status)

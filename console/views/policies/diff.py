@@ -17,7 +17,7 @@ class FieldValue:
     title: str
     meaning: str
     lines: list[str]  # the formatted value
-    decided_by: list[NamedOverride]  # that set the value; empty: the tenant's policy did
+    decided_by: list[NamedOverride]  # overrides that set the value; empty: the tenant's policy does
     notes: list[str]  # why the field is not enforced, or which models are no longer offered
 
 

@@ -43,12 +43,12 @@ from tenants.policy.availability.enforcement import Capability
 from tenants.policy.data_classes import DATA_CLASSES
 from tenants.policy.document import (
     MAX_CONCURRENT_COMPLETIONS,
-    MAX_RETENTION_DAYS,
+    MAX_CONTENT_RETENTION_DAYS,
     MAX_TOKENS_PER_DAY,
     parse_policy,
     serialize_policy,
 )
-from tenants.privacy.consent.consent_texts import TENANT_CONSENT_TEXT
+from tenants.privacy.consent.consent_texts import TENANT_CONSENT_VERSION
 
 # Fields of PolicyLimits that contain a rate limit.
 _RATE_LIMIT_HOLDERS: Final = ("tenant", "user", "key")
@@ -125,10 +125,12 @@ class PolicyForm(forms.Form):
         _("If off, nothing is stored, even if a user consents. If on, each user decides."),
     )
     content_capture_consent_text = forms.CharField(
-        widget=forms.HiddenInput, required=False, max_length=40, initial=TENANT_CONSENT_TEXT
+        widget=forms.HiddenInput, required=False, max_length=40
     )
     content_capture_retention_days = number_field(
-        _("Retention period in days"), MAX_RETENTION_DAYS, _("Content is erased after this period.")
+        _("Retention period in days"),
+        MAX_CONTENT_RETENTION_DAYS,
+        _("Content is erased after this period."),
     )
     content_capture_training = checkbox_field(
         _("Allow users to consent to model training"), _("Users are asked separately.")
@@ -183,7 +185,10 @@ class FieldGroup:
 
 
 def groups_of(form: PolicyForm) -> Iterator[FieldGroup]:
-    """Yield the groups in the order of the page, without empty ones."""
+    """Yield the groups in the order of the page, without empty ones.
+
+    The fields of the default models differ by tenant, so their group is not in `_GROUPS`.
+    """
     for title, lead, rows in (_GROUPS[0], _build_default_models_group(form), *_GROUPS[1:]):
         if rows:
             yield FieldGroup(str(title), str(lead), [[form[name] for name in row] for row in rows])
@@ -200,7 +205,7 @@ def _build_default_models_group(form: PolicyForm) -> "_Group":
 
 def initial_of(policy: TenantPolicy) -> dict[str, Any]:
     content_capture = policy.content_capture or ContentCapturePolicy(
-        TENANT_CONSENT_TEXT, _DEFAULT_CONTENT_DAYS
+        TENANT_CONSENT_VERSION, _DEFAULT_CONTENT_DAYS
     )
     limits = policy.limits
     values: dict[str, Any] = {
@@ -209,7 +214,8 @@ def initial_of(policy: TenantPolicy) -> dict[str, Any]:
         "retrieval": "\n".join(policy.retrieval),
         "isolation": policy.isolation.value,
         "content_capture": policy.content_capture is not None,
-        "content_capture_consent_text": TENANT_CONSENT_TEXT,
+        # The page shows the current text. The policy may still name an earlier one.
+        "content_capture_consent_text": TENANT_CONSENT_VERSION,
         "content_capture_retention_days": content_capture.retention_days,
         "content_capture_training": content_capture.training,
         **initial_default_models(policy),
@@ -260,7 +266,7 @@ def _read_content_capture(cleaned: dict[str, Any]) -> dict[str, Any] | None:
         raise InvalidValue(
             "content_capture.retention_days",
             "Enter a number from 1 to {most}.",
-            most=MAX_RETENTION_DAYS,
+            most=MAX_CONTENT_RETENTION_DAYS,
         )
     return {
         "consent_text": cleaned["content_capture_consent_text"],

@@ -55,14 +55,14 @@ def add_default_model_fields(
             continue
         form.fields[_tier_field_name(tier)] = _model_field(_tier_field_title(tier), options)
         for number in range(_num_rows(form, tier, current)):
-            language, model = _row_names(tier, number)
-            form.fields[language] = forms.CharField(
+            language_field, model_field = _row_names(tier, number)
+            form.fields[language_field] = forms.CharField(
                 label=_("Language"),
                 required=False,
                 max_length=_MAX_LANGUAGE_CHARS,
                 widget=forms.TextInput(attrs=AS_TYPED | {"list": "languages"}),
             )
-            form.fields[model] = _model_field(_("Model for this language"), options)
+            form.fields[model_field] = _model_field(_("Model for this language"), options)
 
 
 def group_default_models(form: forms.Form) -> list[list[str]]:
@@ -104,10 +104,13 @@ def build_default_models(
             continue
         chosen_models[tier] = {ANY_LANGUAGE: cleaned[tier_field]} if cleaned[tier_field] else {}
         for number in count():
-            language, model = _row_names(tier, number)
-            if language not in cleaned:
+            language_field, model_field = _row_names(tier, number)
+            if language_field not in cleaned:
                 break
-            chosen_models[tier] |= _read_row(language, cleaned[language].lower(), cleaned[model])
+            language = cleaned[language_field].lower()
+            if language in chosen_models[tier]:
+                raise InvalidValue(language_field, "Enter each language only once.")
+            chosen_models[tier] |= _read_row(language_field, language, cleaned[model_field])
     return {
         tier: models_by_language
         for tier, models_by_language in chosen_models.items()

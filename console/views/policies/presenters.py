@@ -234,7 +234,7 @@ SECTIONS: Final = (
         (
             PolicyField(
                 "max_concurrent_completions",
-                _("Concurrent requests"),
+                _("Concurrent completions"),
                 _("Concurrent completions of the whole tenant, per gateway."),
                 lambda policy: [format_number(policy.max_concurrent_completions)],
             ),

@@ -14,7 +14,7 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from caret.foundation.ids import UserId
-from console.api.data_subjects import BOUNDS, bundle_response
+from console.api.data_subjects import BUNDLE_LIMITS, bundle_response
 from console.layout.htmx import render_page
 from console.layout.permission_required import permission_required
 from console.layout.step_up import step_up_required
@@ -89,7 +89,7 @@ def export_person(request: HttpRequest, member: CurrentMember, user_id: UUID) ->
     form = ReasonForm(request.POST)
     if not form.is_valid():
         return _render_page(request, member, user_id, form, status=400)
-    bundle_request = BundleRequest(UserId(str(user_id)), form.cleaned_data["reason"], BOUNDS)
+    bundle_request = BundleRequest(UserId(str(user_id)), form.cleaned_data["reason"], BUNDLE_LIMITS)
     response = download_bundle(request, member, bundle_request)
     return response or redirect("console:privacy-person", user_id)
 

@@ -1,4 +1,8 @@
-"""The consent page, and the lists of members' consent, receipts, withdrawals and erasures."""
+"""The consent page, and the lists of members' consent, receipts, withdrawals and erasures.
+
+The list of withdrawals contains all erasures of captured content, also those with other reasons.
+The list of erasures contains the erasures of all data of a user or of the tenant.
+"""
 
 from typing import Any, Final
 
@@ -19,8 +23,8 @@ from tenants.compliance.data_subjects.queries import ErasureView, list_erasures
 from tenants.identity.members.queries import read_page_of_members
 from tenants.privacy.consent.consent import NO_CONSENT, UserConsent
 from tenants.privacy.consent.consent_texts import (
-    TENANT_CONSENT_TEXT,
-    USER_CONSENT_TEXTS,
+    TENANT_CONSENT_VERSION,
+    USER_CONSENT_VERSIONS,
     get_consent_text,
 )
 from tenants.privacy.consent.queries import (
@@ -32,7 +36,7 @@ from tenants.privacy.consent.queries import (
 )
 from tenants.security.authorization.directory import MemberRow
 
-_MemberRow = tuple[MemberRow, UserConsent]  # a member and their effective consent
+_MemberConsentRow = tuple[MemberRow, UserConsent]  # a member and their effective consent
 _WithdrawalRow = tuple[str | Promise, ContentErasureView]  # the text of the reason, and the erasure
 _ErasureRow = tuple[ErasureView, int]  # an erasure, and the number of erased rows
 
@@ -59,8 +63,8 @@ def overview(request: HttpRequest, member: CurrentMember) -> HttpResponse:
         "tabs": tabs(request, member),
         "overview": get_consent_overview(actor=member.actor),
         "wordings": [
-            get_consent_text(TENANT_CONSENT_TEXT),
-            *map(get_consent_text, USER_CONSENT_TEXTS.values()),
+            get_consent_text(TENANT_CONSENT_VERSION),
+            *map(get_consent_text, USER_CONSENT_VERSIONS.values()),
         ],
         "may_change": member.actor.has_permission(Permission.WRITE_POLICY),
         "may_export": member.actor.has_permission(Permission.EXPORT),
@@ -72,7 +76,7 @@ def _build_context(query: ListQuery, _page: Page[Any]) -> dict[str, Any]:
     return {"tabs": tabs(query.request, query.member)}
 
 
-def _find_members(query: ListQuery) -> Page[_MemberRow]:
+def _find_members(query: ListQuery) -> Page[_MemberConsentRow]:
     page = read_page_of_members(actor=query.actor, limit=query.limit, cursor=query.cursor)
     consents = find_effective_consents(
         actor=query.actor, user_ids=[row.user_id for row in page.rows]
@@ -173,6 +177,6 @@ _ERASURES: Final = ListPage(
 
 @require_GET
 @member_required
-@permission_required(Permission.READ_CONSENT)
+@permission_required(Permission.READ_RETENTION)
 def erasures(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     return _ERASURES.render(request, member)

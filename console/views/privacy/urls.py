@@ -7,7 +7,11 @@ from console.views.privacy import list as list_page
 
 urlpatterns: list[URLPattern] = [
     path("privacy", list_page.overview, name="privacy"),
-    path("privacy/content-capture", tenant_consent.edit_allowance, name="privacy-allowance"),
+    path(
+        "privacy/content-capture",
+        tenant_consent.edit_content_capture,
+        name="privacy-content-capture",
+    ),
     path("privacy/small-groups", small_groups.edit_min_users, name="privacy-small-groups"),
     path("privacy/members", list_page.members, name="privacy-members"),
     path("privacy/receipts", list_page.receipts, name="privacy-receipts"),

@@ -19,7 +19,7 @@ def write_sentences(facts: _Facts) -> list[str]:
     """Return the text of a certificate.
 
     Older certificates lack some fields. A sentence about a missing field is left out. In the first
-    sentence, a missing value is shown as "–".
+    sentence, "–" stands for a missing tenant, user or day.
     """
     return [
         *_write_deletion(facts),
@@ -122,7 +122,7 @@ def _write_destroyed_keys(facts: _Facts) -> Iterator[str]:
 
 
 def _write_kept_data(facts: _Facts) -> Iterator[str]:
-    """Yield which data were kept, and the legal basis, in the signed English words."""
+    """Yield a sentence for each kind of kept data. The data and the legal basis stay English."""
     for item in facts.get("kept", ()):
         if isinstance(item, dict) and {"what", "legal_basis"} <= item.keys():
             yield gettext("Kept: %(what)s. Legal basis: %(legal_basis)s.") % item

@@ -157,9 +157,8 @@ def download_certificate(
 @permission_required(Permission.READ_RETENTION)
 def verify_file(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     """Verify a file with only the public keys, like the offline command. The file is not stored."""
-    is_submitted = request.method == "POST"
-    form = FileForm(request.POST, request.FILES) if is_submitted else FileForm()
-    verdict = _verify_upload(form) if is_submitted and form.is_valid() else None
+    form = FileForm(request.POST, request.FILES) if request.method == "POST" else FileForm()
+    verdict = _verify_upload(form) if form.is_valid() else None
     context = {"tabs": tabs(request), "form": form, "verdict": verdict}
     status = 400 if form.errors else 200
     return render_page(request, member, "console/retention/verify.html", context, status=status)

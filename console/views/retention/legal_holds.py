@@ -5,7 +5,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from django import forms
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils import timezone
 from django.utils.translation import gettext
@@ -103,7 +103,7 @@ def create_hold(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     """Show the form. A POST shows the effect of the hold; with `step=place`, it places the hold."""
     form = HoldForm(request.POST if request.method == "POST" else None)
     effects = None
-    if form.is_bound and form.is_valid():
+    if form.is_valid():
         try:
             new, now = _to_new_hold(form), timezone.now()
             if request.POST.get("step") == "place":
@@ -132,12 +132,10 @@ def release(request: HttpRequest, member: CurrentMember, hold_id: UUID) -> HttpR
     """Release the hold. The next purge then deletes expired data that no other hold covers."""
     hold = find_hold(actor=member.actor, hold_id=hold_id)
     form = ReasonForm(request.POST if request.method == "POST" else None)
-    if form.is_bound and form.is_valid():
+    if form.is_valid():
         try:
             reason = form.cleaned_data["reason"]
             release_hold(actor=member.actor, hold_id=hold_id, reason=reason, now=timezone.now())
-        except NotFound as error:
-            raise Http404 from error
         except (Conflict, InvalidValue) as error:
             form.add_error(None, translate_error(error))
         else:
@@ -203,8 +201,11 @@ def _find_emails_by_user(member: CurrentMember, rows: list[HoldView]) -> dict[st
     return {str(user_id): email for user_id, email in emails.items()}
 
 
-def _describe_subject(row: HoldView, emails: dict[str, str]) -> str:
-    """Return whose data the hold covers: all users, an e-mail address, or a user ID without one."""
-    if row.user_id is None:
+def _describe_subject(hold: HoldView, emails: dict[str, str]) -> str:
+    """Return "All users", or the user's e-mail address. Without an address, return the user's ID.
+
+    `emails` are the addresses by user ID.
+    """
+    if hold.user_id is None:
         return gettext("All users")
-    return emails.get(str(row.user_id), str(row.user_id))
+    return emails.get(str(hold.user_id), str(hold.user_id))

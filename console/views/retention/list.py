@@ -96,19 +96,17 @@ def edit(request: HttpRequest, member: CurrentMember, data_class: str) -> HttpRe
 def _save_period(
     request: HttpRequest, member: CurrentMember, chosen_class: DataClass
 ) -> HttpResponse:
-    form, save = (
-        RetentionPeriodForm(DATA_CLASSES[chosen_class], request.POST),
-        SaveForm(request.POST),
-    )
-    if not (form.is_valid() and save.is_valid()):
-        return _render_page(request, member, chosen_class, form, save, status=400)
+    form = RetentionPeriodForm(DATA_CLASSES[chosen_class], request.POST)
+    save_form = SaveForm(request.POST)
+    if not (form.is_valid() and save_form.is_valid()):
+        return _render_page(request, member, chosen_class, form, save_form, status=400)
     try:
         rule = set_rule(
             actor=member.actor,
             data_class=chosen_class,
             days=form.cleaned_data["days"],
-            reason=save.cleaned_data["reason"],
-            expected_version=save.cleaned_data["expected_version"],
+            reason=save_form.cleaned_data["reason"],
+            expected_version=save_form.cleaned_data["expected_version"],
             now=timezone.now(),
         )
     except Conflict:
@@ -116,11 +114,11 @@ def _save_period(
             "Someone changed this retention period while you were editing. Check the "
             "current value above."
         )
-        save.add_error(None, text)
-        return _render_page(request, member, chosen_class, form, save, status=409)
+        save_form.add_error(None, text)
+        return _render_page(request, member, chosen_class, form, save_form, status=409)
     except InvalidValue as error:
-        add_refusal(save, error)
-        return _render_page(request, member, chosen_class, form, save, status=400)
+        add_refusal(save_form, error)
+        return _render_page(request, member, chosen_class, form, save_form, status=400)
     text = gettext("%(title)s: retention set to %(days)s days. It applies from the next purge.")
     toast(
         request,
@@ -138,7 +136,7 @@ def _save_period(
 def undo(
     request: HttpRequest, member: CurrentMember, data_class: str, version: int
 ) -> HttpResponse:
-    """Restore the days before `version`, if `version` is still in force."""
+    """Restore the retention period that `version` replaced, if `version` is still in force."""
     chosen_class = _parse_data_class(data_class)
     try:
         rule = undo_rule(
@@ -164,7 +162,7 @@ def _render_page(
     member: CurrentMember,
     chosen_class: DataClass,
     form: RetentionPeriodForm,
-    save: SaveForm | None,
+    save_form: SaveForm | None,
     status: int = 200,
 ) -> HttpResponse:
     """Show the form, with a preview if it contains valid days.
@@ -174,7 +172,7 @@ def _render_page(
     """
     now = timezone.now()
     rule = find_rule(actor=member.actor, data_class=chosen_class)
-    days = form.cleaned_data["days"] if form.is_bound and form.is_valid() else None
+    days = form.cleaned_data["days"] if form.is_valid() else None
     purge_preview = None
     if days is not None:
         purge_preview = preview_purge(
@@ -186,7 +184,7 @@ def _render_page(
         "form": form
         if form.is_bound
         else RetentionPeriodForm(DATA_CLASSES[chosen_class], initial={"days": rule.days}),
-        "save": save if save is not None else SaveForm(),
+        "save": SaveForm() if save_form is None else save_form,
         "expected_version": rule.version or 0,
         "preview": purge_preview,
         "days": days,

@@ -106,7 +106,7 @@ def _join_tenant(request: HttpRequest, token: str, open_invitation: OpenInvitati
     if request.user.is_authenticated:
         user_id = UserId(str(request.user.pk))
         tenant_id = accept_invitation(
-            guest=_to_bearer(request, user_id), text=token, now=timezone.now()
+            bearer=_to_bearer(request, user_id), text=token, now=timezone.now()
         )
     else:
         tenant_id = _register_user(request, token, open_invitation.email)
@@ -134,7 +134,7 @@ def _register_user(request: HttpRequest, token: str, email: str) -> TenantId:
             now=timezone.now(),
         )
         tenant_id = accept_invitation(
-            guest=_to_bearer(request, user_id), text=token, now=timezone.now()
+            bearer=_to_bearer(request, user_id), text=token, now=timezone.now()
         )
     user = check_password(request, email=email, password=password)
     assert user is not None  # created a moment ago with this password

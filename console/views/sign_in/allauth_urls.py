@@ -10,8 +10,9 @@ from console.sign_in.sso import saml
 from console.sign_in.sso.oidc import callback
 from console.views.sign_in import sign_in
 
-# URL path -> view and URL name. The pages change credentials of the account. All tenants of the
-# user accept these, so a session of one tenant's identity provider must not open the pages.
+# URL path below account/ -> view and URL name. The pages change credentials of the account. All
+# tenants of the user accept these credentials, so a session of one tenant's identity provider must
+# not open the pages.
 _CREDENTIAL_PAGES = {
     "confirm": (mfa_views.confirm_by_password, "account_reauthenticate"),
     "confirm/code": (mfa_views.confirm_by_code, "mfa_reauthenticate"),

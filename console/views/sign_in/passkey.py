@@ -1,7 +1,7 @@
 """Sign-in with a passkey, without a password.
 
 Users of an identity provider cannot sign in this way. Otherwise a passkey would still work after
-the company has removed its owner from the provider.
+the company has removed the user from the provider.
 """
 
 from typing import Final
@@ -32,7 +32,8 @@ def sign_in_by_passkey(request: HttpRequest) -> HttpResponse:
     """Handle two POST requests.
 
     The first comes from the button of the sign-in page. The response asks the browser for a
-    passkey. The second contains the browser's `credential`, and signs the user in.
+    passkey. The second contains the browser's `credential`, and signs the user in. A GET
+    redirects to the sign-in page.
     """
     target = next_page(request)
     if request.user.is_authenticated:

@@ -83,6 +83,7 @@ def open_link(request: HttpRequest, user_id: uuid.UUID, token: str) -> HttpRespo
 
 @require_http_methods(["GET", "POST"])
 def new_password(request: HttpRequest) -> HttpResponse:
+    # Without a link in the session, the ID is 0. No user has this ID, so the page shows an error.
     user_id, token = request.session.get(_SESSION_LINK, [str(uuid.UUID(int=0)), ""])
     link = ResetLink(uuid.UUID(user_id), token)
     try:

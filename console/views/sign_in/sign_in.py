@@ -109,7 +109,8 @@ def _start_single_sign_on(
 ) -> HttpResponse:
     """Lead the user to the identity provider. Raises redis.RedisError.
 
-    No password is checked, so attempts of other people do not block users of a provider.
+    Only the network's requests are limited. Attempts per account are not counted, because no
+    password is checked. Therefore other people cannot block a user of a provider.
     """
     throttle = count_request_of_network(address=client_address(request))
     if throttle is not None:
@@ -140,7 +141,8 @@ def render_provider_page(
 
     A redirect does not work: the content security policy forbids that a form's submission is
     redirected to another site. `force_reauthentication` makes the provider authenticate the user
-    again, even if they are signed in there. If it is not possible now, show the sign-in page.
+    again, even if they are signed in there. If the provider does not respond, or too many outgoing
+    requests are in flight, show the sign-in page with an error.
     """
     try:
         with OUTBOUND_LIMIT.acquire(provider.tenant_id):
@@ -185,7 +187,11 @@ def render_throttled_page(
 def render_sign_in_page(
     request: HttpRequest, target: str, message: str = "", status: int = 200
 ) -> HttpResponse:
-    """Show the sign-in page. `target` is the page to open after sign-in, `message` an error."""
+    """Show the sign-in page.
+
+    `target` is the page to open after sign-in. `message` is an error message, in English or already
+    translated; "": none.
+    """
     context = {
         "next": target,
         "message": gettext(message),
@@ -218,7 +224,7 @@ def resume(request: HttpRequest, member: CurrentMember, token: str) -> HttpRespo
 @require_http_methods(["GET", "POST"])
 @member_required
 def sign_in_again(request: HttpRequest, member: CurrentMember) -> HttpResponse:
-    """Reauthenticate a user of an identity provider, who has no password here."""
+    """Reauthenticate a user of an identity provider. These users have no password in Caret."""
     target = next_page(request)
     if request.method == "GET":
         return render_page(request, member, "console/account/reauthenticate.html", {"next": target})

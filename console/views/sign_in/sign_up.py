@@ -1,8 +1,10 @@
-"""Self-service sign-up, if the installation allows it: a form, and a page that its e-mail opens.
+"""Self-service sign-up, if the installation allows it.
 
-The response of the form does not tell whether an e-mail address has an account
-(tenants.identity.sign_up). The link in the e-mail contains a token. `open_link` moves it into the
-session, so that the URL of the page does not contain it.
+A form requests an e-mail with a link. The link opens the page that creates the tenant. The response
+of the form does not tell whether an e-mail address has an account (tenants.identity.sign_up).
+
+The link contains a token. `open_link` moves it into the session, so that the URL of the page does
+not contain it.
 """
 
 from collections.abc import Callable
@@ -179,7 +181,8 @@ def _create_tenant(
 
 
 def _field_of(form: forms.Form, error: InvalidValue) -> str | None:
-    """Return the form's field that the error is about; None: another field, or none."""
+    """Return the form's field that the error is about; None: the form has no such field."""
+    # The form calls the tenant's name `company`.
     field = {"name": "company"}.get(error.field, error.field)
     return field if field in form.fields else None
 

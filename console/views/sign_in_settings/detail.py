@@ -16,7 +16,7 @@ from console.sign_in.current_member import CurrentMember, member_required
 from console.views.sign_in_settings.presenters import render_settings_page
 from tenants.base.permissions import Permission, Role
 from tenants.identity.scim.groups import set_group_role
-from tenants.identity.sso.operations import require_second_factor
+from tenants.identity.sso.operations import set_second_factor_required
 
 
 @require_GET
@@ -31,7 +31,7 @@ def show_settings(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 @permission_required(Permission.WRITE_SIGN_IN_SETTINGS)
 @step_up_required
 def make_factor_required(request: HttpRequest, member: CurrentMember) -> HttpResponse:
-    require_second_factor(actor=member.actor, is_required=True, now=timezone.now())
+    set_second_factor_required(actor=member.actor, is_required=True, now=timezone.now())
     text = gettext(
         "Two-factor authentication is now required for all members who sign in with a password."
     )
@@ -44,8 +44,12 @@ def make_factor_required(request: HttpRequest, member: CurrentMember) -> HttpRes
 @permission_required(Permission.WRITE_SIGN_IN_SETTINGS)
 @step_up_required
 def make_factor_optional(request: HttpRequest, member: CurrentMember) -> HttpResponse:
-    require_second_factor(actor=member.actor, is_required=False, now=timezone.now())
-    text = gettext("Two-factor authentication is now optional.")
+    rules = set_second_factor_required(actor=member.actor, is_required=False, now=timezone.now())
+    text = (
+        gettext("Requirement removed. The policy still requires two-factor authentication.")
+        if rules.is_mfa_required_by_policy
+        else gettext("Two-factor authentication is now optional.")
+    )
     toast(request, text, undo_url=reverse("console:access-require-factor"))
     return redirect("console:access")
 
@@ -57,12 +61,12 @@ def make_factor_optional(request: HttpRequest, member: CurrentMember) -> HttpRes
 def change_group_role(
     request: HttpRequest, member: CurrentMember, group_id: uuid.UUID
 ) -> HttpResponse:
-    """Set the role that a SCIM group gives its members. An empty `role` means none."""
+    """Set the role that a SCIM group gives its members. An empty `role` means no role."""
     role_name = request.POST.get("role", "")
     try:
         role = Role(role_name) if role_name else None
-        set_group_role(actor=member.actor, group_id=group_id, role=role, now=timezone.now())
     except ValueError as error:
         raise Http404 from error
+    set_group_role(actor=member.actor, group_id=group_id, role=role, now=timezone.now())
     toast(request, gettext("Group role saved. It applies to all members of the group."))
     return redirect("console:access")

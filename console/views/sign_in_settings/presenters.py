@@ -53,6 +53,7 @@ class ServiceProviderInfo:
 def build_service_provider_info(member: CurrentMember) -> ServiceProviderInfo:
     base, tenant_id = settings.CONSOLE_URL.rstrip("/"), member.actor.tenant_id
     return ServiceProviderInfo(
+        # A tenant has at most one provider, so the tenant's ID is also the provider's ID in URLs.
         redirect_url=base + reverse("openid_connect_callback", args=[tenant_id]),
         entity_id=base + reverse("saml_metadata", args=[tenant_id]),
         acs_url=base + reverse("saml_consume", args=[tenant_id]),

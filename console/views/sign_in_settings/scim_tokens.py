@@ -1,4 +1,4 @@
-"""SCIM tokens for identity providers: creation with one display of the text, and revocation."""
+"""SCIM tokens for identity providers: creation, which shows the text once, and revocation."""
 
 import uuid
 

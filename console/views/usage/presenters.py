@@ -101,15 +101,15 @@ COLUMNS: Final[dict[ReportKind, tuple[ReportColumn, ...]]] = {
                _("Share of accepted characters among all accepted and typed characters."), _C,
                completed_code, format_share),
         ReportColumn("validity", _("Valid syntax"),
-               _("Share of syntax-checked completions that the filter neither truncated "
-                 "nor rejected."), _S,
+               _("Share of syntax-checked completions that the syntax check neither truncated "
+                 "nor withheld."), _S,
                validity, format_share),
     ),
 }  # fmt: skip
 
 
 def list_titled_columns(kind: ReportKind) -> list[tuple[str, ReportColumn]]:
-    """Return the columns with their translated titles, which `cells` needs for each row."""
+    """Return the columns with their titles, translated once for all rows (see `cells`)."""
     return [(str(column.title), column) for column in COLUMNS[kind]]
 
 

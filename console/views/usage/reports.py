@@ -171,6 +171,7 @@ def _sort_rows(usage_report: Report, group_by: GroupBy) -> list[ReportRow]:
     """Return days (or hours) newest first; other groups largest first and suppressed ones last."""
     if group_by is GroupBy.DAY:
         return sorted(usage_report.rows, key=lambda row: row.key, reverse=True)
+    # 1 is greater than all negated numbers, so suppressed groups come last.
     return sorted(usage_report.rows, key=lambda row: -row.counts.requests if row.counts else 1)
 
 
@@ -215,9 +216,9 @@ def _user_label(row: ReportRow) -> str:
 
 
 def _requests_url(usage_filters: UsageFilters, group_by: GroupBy | None, row: ReportRow) -> str:
-    """Return the list of the row's requests.
+    """Return the URL of the list of the row's requests.
 
-    Returns "" for a suppressed row, and for users and "no team", which the list cannot filter by.
+    Return "" for a suppressed row, and for users and "no team": the list cannot filter by these.
     """
     is_listable = group_by is not GroupBy.USER and (group_by is not GroupBy.TEAM or row.key)
     if row.counts is None or not is_listable:

@@ -196,15 +196,15 @@ def _read_time_limit(limit_ms: float | None) -> int | None:
 
 
 def _to_files(extras: list[InfillExtraFile]) -> tuple[ContextFile, ...]:
-    """Return the MAX_FILES newest files. An editor may send more."""
-    newest = nlargest(MAX_FILES, extras, key=_modified_at)
+    """Return the MAX_FILES files that the editor collected last. It may send more."""
+    newest = nlargest(MAX_FILES, extras, key=_collected_at)
     return tuple(
-        ContextFile(extra.filename or "", extra.text, _modified_at(extra)) for extra in newest
+        ContextFile(extra.filename or "", extra.text, _collected_at(extra)) for extra in newest
     )
 
 
-def _modified_at(extra: InfillExtraFile) -> float:
-    """Return the time as one number, whose unit depends on the editor; 0.0 without a time."""
+def _collected_at(extra: InfillExtraFile) -> float:
+    """Return the time as one number, in the editor's unit; 0.0 without a time."""
     time = extra.time
     if isinstance(time, list):
         return time[0] if time else 0.0

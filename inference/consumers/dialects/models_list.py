@@ -111,18 +111,19 @@ class ModelConsumer(AuthenticatedJsonConsumer):
     def build_response(self, _body: bytes) -> ModelInfo:
         name = self.scope["path"].removeprefix(MODEL_PATH)
         names = self.list_models()
+        # "" is also in DEFAULT_MODEL_NAMES, but a path without a name names no model.
         if name and name in DEFAULT_MODEL_NAMES and names:
             name = names[0]
         if name not in names:
             message = "This model does not exist. GET /v1/models lists the models of this key."
-            raise UnknownModel("", message)
+            raise UnknownModel("", message)  # without the name, which may be code or a key
         return _describe_model(self, name)
 
 
 def _describe_model(consumer: AuthenticatedJsonConsumer, name: str) -> ModelInfo:
-    names, modes = consumer.list_models_by_tier(), consumer.principal.modes
+    models, modes = consumer.list_models_by_tier(), consumer.principal.modes
     capabilities = ModelCapabilities(
-        completion_chat=name in names[Tier.QUALITY] and Mode.CHAT in modes,
-        completion_fim=name in names[Tier.FAST] and Mode.FIM in modes,
+        completion_chat=name in models[Tier.QUALITY] and Mode.CHAT in modes,
+        completion_fim=name in models[Tier.FAST] and Mode.FIM in modes,
     )
     return ModelInfo(name, capabilities)

@@ -103,7 +103,7 @@ class OllamaResponseEncoder:
 def build_final_fields(trace: RequestTrace) -> dict[str, Any]:
     """Return the arguments for FinalFields."""
     engine_ms = trace.engine_ms or 0.0
-    first_ms = trace.first_token_ms or trace.total_ms  # without text, the two times are equal
+    first_text_ms = trace.first_token_ms or trace.total_ms  # without text, `eval_duration` is 0
     is_loading = trace.arrival.draft.is_warm_up
     return {
         "model": trace.model_name,
@@ -113,7 +113,7 @@ def build_final_fields(trace: RequestTrace) -> dict[str, Any]:
         "prompt_eval_count": trace.prompt_tokens,
         "prompt_eval_duration": _to_nanoseconds(engine_ms),
         "eval_count": trace.generated_tokens,
-        "eval_duration": _to_nanoseconds(trace.total_ms - first_ms),
+        "eval_duration": _to_nanoseconds(trace.total_ms - first_text_ms),
     }
 
 
@@ -174,8 +174,7 @@ def refuse_capability(name: str, is_requested: object) -> None:
     The message is Ollama's, because clients recognize it. Raises BadRequest.
     """
     if is_requested:
-        message = f"this model does not support {name}"
-        raise BadRequest("unsupported_parameter", message, param=name)
+        raise BadRequest("unsupported_parameter", f"this model does not support {name}")
 
 
 def read_model_name(text: str | None) -> str:

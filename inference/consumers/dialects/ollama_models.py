@@ -1,4 +1,4 @@
-"""Endpoints of Ollama's clients for models, the version, and embeddings, which are rejected."""
+"""Ollama's endpoints for models and the version. Requests for embeddings are rejected."""
 
 from typing import Final
 
@@ -38,7 +38,8 @@ class OllamaModel(msgspec.Struct, frozen=True):
 class RunningModel(OllamaModel, frozen=True):
     expires_at: str = "9999-12-31T23:59:59Z"  # never
     size_vram: int = 0  # bytes; unknown
-    context_length: int = PROMPT_TOKENS[Tier.FAST]  # tokens
+    # Tokens: the default of the fast tier. The budget of the model's pool may differ.
+    context_length: int = PROMPT_TOKENS[Tier.FAST]
 
 
 class RunningModels(msgspec.Struct, frozen=True):

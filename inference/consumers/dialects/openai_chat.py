@@ -2,8 +2,8 @@
 
 Messages may contain text only. Images, tool calls and other content are rejected.
 
-Three fields are extensions. `caret_files` has files as context. The gateway drops files that the
-policy excludes. `caret_path` and `caret_repository` replace the headers X-Caret-Path and
+Three fields are extensions. `caret_files` contains files as context. The gateway drops files that
+the policy excludes. `caret_path` and `caret_repository` replace the headers X-Caret-Path and
 X-Caret-Repository, because headers cannot contain all Unicode characters.
 """
 

@@ -84,14 +84,15 @@ class CompletionResponseEncoder:
         return self._build_completion(trace, CompletionChoice(text, None))
 
     def encode_end(self, trace: RequestTrace) -> list[Completion]:
-        last = self._build_last("", trace)
+        last = self._build_finished("", trace)
         if not self._wants_usage:
             return [last]
         usage = msgspec.structs.replace(self._build_completion(trace), usage=build_usage(trace))
         return [last, usage]
 
     def encode_full(self, text: str, trace: RequestTrace) -> Completion:
-        return msgspec.structs.replace(self._build_last(text, trace), usage=build_usage(trace))
+        full = self._build_finished(text, trace)
+        return msgspec.structs.replace(full, usage=build_usage(trace))
 
     def encode_part(self, part: BatchPart) -> Completion:
         return self._build_completion(part.trace, _make_choice(part))
@@ -107,9 +108,10 @@ class CompletionResponseEncoder:
         completion = self._build_completion(parts[-1].trace, *choices)
         return msgspec.structs.replace(completion, usage=_sum_usage(parts))
 
-    def _build_last(self, text: str, trace: RequestTrace) -> Completion:
-        last = self._build_completion(trace, CompletionChoice(text, openai_finish_reason(trace)))
-        return msgspec.structs.replace(last, caret_finish_reason=caret_finish_reason(trace))
+    def _build_finished(self, text: str, trace: RequestTrace) -> Completion:
+        choice = CompletionChoice(text, openai_finish_reason(trace))
+        completion = self._build_completion(trace, choice)
+        return msgspec.structs.replace(completion, caret_finish_reason=caret_finish_reason(trace))
 
     def _build_completion(self, trace: RequestTrace, *choices: CompletionChoice) -> Completion:
         return Completion(self._id, self._created, trace.model_name, list(choices))
@@ -129,7 +131,7 @@ _decoder: Final = msgspec.json.Decoder(CompletionBody)
 def parse_request(body: bytes) -> ParsedRequest | BatchRequest:
     """Parse a request. Raises BadRequest."""
     request = decode(_decoder, body)
-    if bytes(request.segments) not in (b"", b"null"):
+    if bytes(request.segments) not in (b"", b"null"):  # b"": the field is absent
         return tabby_completions.parse_request(body)
     if request.prompt is None:
         raise BadRequest("invalid_field", "prompt is missing.", param="prompt")
@@ -161,7 +163,7 @@ def _build_draft(request: CompletionBody, prompt: str) -> UnvalidatedRequest:
 
 
 def check_num_choices(n: int | None) -> None:
-    """Raises BadRequest."""
+    """Check the number of choices; None: not requested. Raises BadRequest."""
     if n is not None and n < 1:
         raise BadRequest("invalid_field", "n must be at least 1.", param="n")
 

@@ -96,7 +96,7 @@ def _repository_name(git_url: str) -> str:
 
 
 def _to_files(segments: Segments) -> tuple[ContextFile, ...]:
-    """Return the first snippets of all lists, as files without a time.
+    """Return the first MAX_FILES snippets of the lists, as files without a time.
 
     `receive` keeps the order of files without a time.
     """

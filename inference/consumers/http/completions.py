@@ -184,7 +184,7 @@ class CompletionConsumer(HttpConsumer):
         receive(arrival)
         # Raw prompts and chats have no known stable part.
         if not (arrival.draft.is_raw or arrival.draft.messages):
-            self._plane.warmup_queue.on_file_opened(self._principal.snapshot.tenant_id, arrival)
+            self._plane.warmup_queue.add_warmup(self._principal.snapshot.tenant_id, arrival)
         await writer.write_done(RequestTrace(arrival=arrival, clock=self._plane.clock))
 
     def encode_error(self, error: CompletionError) -> bytes:

@@ -40,12 +40,12 @@ def caret_finish_reason(trace: RequestTrace) -> str | msgspec.UnsetType:
 
 
 def openai_finish_reason(trace: RequestTrace) -> str:
-    """Return OpenAI's value. Its only value for omitted text is `content_filter`."""
+    """Return OpenAI's value. OpenAI's only value for omitted text is `content_filter`."""
     return _select_finish_reason(trace, irregular="content_filter")
 
 
 def mistral_finish_reason(trace: RequestTrace) -> str:
-    """Return Mistral's value. It has no value for omitted text other than `error`."""
+    """Return Mistral's value. Mistral's only value for omitted text is `error`."""
     return _select_finish_reason(trace, irregular="error")
 
 

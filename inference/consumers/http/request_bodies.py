@@ -116,10 +116,13 @@ def build_fim_request(
     """Build a fill-in-the-middle request from two texts or from a rendered prompt.
 
     If `suffix` is None, the prompt is parsed as a prompt that the client rendered for some model
-    family. If it has the format of no family, it is used unchanged. Other prompts that name no path
-    or files may begin with the comments that Continue writes. Then the comments are removed, and
-    the request gets the paths and files that they name. If `max_tokens` is 0, the request only
-    warms up the prefix cache.
+    family. If it has the format of no family, it becomes a raw prompt: it is used unchanged.
+
+    Otherwise, the text before the cursor may begin with the comments that Continue writes. The
+    comments are then removed, and the request gets the paths and files that they name. A rendered
+    prompt that names a path or files in its family's format is not searched for comments.
+
+    If `max_tokens` is 0, the request only warms up the prefix cache.
 
     The code of BadRequest is `too_large`. Raises BadRequest.
     """

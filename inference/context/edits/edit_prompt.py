@@ -63,6 +63,8 @@ def build_edit_prompt(writer: PromptWriter, request: CompletionRequest) -> Promp
     if context is None:
         raise CompletionDropped(FinishReason.FILTERED)
     excerpt = writer.tokenizer.encode(edit_format.render_excerpt(context.excerpt))
+    if len(excerpt) > room:
+        raise CompletionDropped(FinishReason.FILTERED)
     edits = _encode_edits(
         writer,
         edit_format,
@@ -70,8 +72,6 @@ def build_edit_prompt(writer: PromptWriter, request: CompletionRequest) -> Promp
         context,
         max_tokens=min(edit_format.edits_tokens, room - len(excerpt)),
     )
-    if len(excerpt) > room:
-        raise CompletionDropped(FinishReason.FILTERED)
     instruction = [*writer.markers.begin, *fixed_token_ids[edit_format.instruction]]
     pieces = [
         SegmentTokens(SegmentKind.MARKERS, instruction),
@@ -96,7 +96,7 @@ def _list_fixed_texts(edit_format: EditFormat) -> tuple[str, str]:
 
 
 def _sum_tokens(edit_format: EditFormat) -> int:
-    """Return the format's token counts for the region, the lines above and below it, and edits."""
+    """Return the sum of the format's token counts: region, lines above and below it, and edits."""
     return edit_format.region_tokens + 2 * edit_format.context_tokens + edit_format.edits_tokens
 
 

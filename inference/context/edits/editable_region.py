@@ -159,15 +159,15 @@ def _has_private_key(prefix: str, suffix: str, window: _Window) -> bool:
     return redact_private_keys(nearby) != nearby
 
 
-def _choose_lines(lines: Sequence[str], line: int, *, max_chars: int) -> range | None:
-    """Return the indexes of the lines that fit.
+def _choose_lines(lines: Sequence[str], first: int, *, max_chars: int) -> range | None:
+    """Return the indexes of the lines that fit, each with its line break.
 
-    The line with the index `line` is chosen first, then lines below and above it in turn. None: not
-    even this line fits, or there is no such line.
+    The line with the index `first` is chosen first, then lines below and above it in turn. None:
+    not even this line fits, or there is no such line.
     """
-    if line >= len(lines) or len(lines[line]) >= max_chars:
+    if first >= len(lines) or len(lines[first]) >= max_chars:
         return None
-    start, end, room = line, line + 1, max_chars - len(lines[line]) - 1
+    start, end, room = first, first + 1, max_chars - len(lines[first]) - 1
     can_grow_down = can_grow_up = True
     while can_grow_down or can_grow_up:
         can_grow_down = can_grow_down and end < len(lines) and len(lines[end]) < room

@@ -92,9 +92,9 @@ _WITH_LABELS: Final = frozenset({"c", "cpp"})  # a line `name:` is a label
 _ITEM_WITH_KEY: Final = re.compile(r"\s*-\s+[\w.\"'/-]+:(?:\s|$)")
 # Beginnings of lines that end a block, and of lines that continue a block with a branch.
 _ENDS: Final = ("end", "fi", "done", "esac", "</", "{/", "\\end{", "```")
-_BRANCHES: Final = (
+_BRANCH_WORDS: Final = (
     *("else", "elif", "elsif", "elseif", "except", "rescue", "ensure", "finally", "catch"),
-    *("case", "when", "default", "{:"),
+    *("case", "when", "default"),
 )
 _TEMPLATE_MARKS: Final = tuple(
     f"{begin} {word}"
@@ -102,11 +102,11 @@ _TEMPLATE_MARKS: Final = tuple(
     for word in ("end", "else", "elif", "elsif", "elseif")
 )
 _END: Final = re.compile(r"(?:end|fi|done|esac)\b|</|\{/|\\end\{|```\s*$|(?:\{%-?|<\?php) end")
-_BRANCH: Final = re.compile(rf"(?:(?:\{{%-?|<\?php) )?(?:{'|'.join(_BRANCHES[:-1])})\b|\{{:")
+_BRANCH: Final = re.compile(rf"(?:(?:\{{%-?|<\?php) )?(?:{'|'.join(_BRANCH_WORDS)})\b|\{{:")
 _LAST_BRANCH: Final = re.compile(
     r"(?:(?:\{%-?|<\?php) |\{:)?(?:else(?!\s*if)|default|ensure|finally)\b"
 )
-_MARKS: Final = (*_ENDS, *_BRANCHES, *_TEMPLATE_MARKS, "until")
+_MARKS: Final = (*_ENDS, *_BRANCH_WORDS, "{:", *_TEMPLATE_MARKS, "until")
 # Languages without a grammar, for clients that send a path only.
 _BY_SUFFIX: Final = {
     ".clj": "clojure",
@@ -244,8 +244,8 @@ def is_last_branch(line: str) -> bool:
 def has_block(prefix: str, indent: int) -> bool:
     """Return whether a block with this indentation may be open at the cursor.
 
-    The nearest line above that is not indented more than `indent` may open the block. That line
-    must have exactly this indentation and must not end a block.
+    `prefix` is searched upwards, from the cursor's line. The first line that is not indented more
+    than `indent` must have exactly this indentation and must not end a block.
     """
     opening = _find_next_outside(reversed(prefix.split("\n")), indent)
     return opening is not None and measure_indent(opening) == indent and not is_end(opening)

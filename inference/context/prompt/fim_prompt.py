@@ -23,7 +23,12 @@ from inference.context.prompt.prompt_encoder import PromptEncoder
 from inference.context.prompt.prompt_writer import PromptWriter
 from inference.context.prompt.token_budget import TokenBudget, allocate
 from inference.context.prompt.variant_options import get_ranking, get_shares
-from inference.context.redaction.redact import MAX_KEY_CHARS, redact_private_keys
+from inference.context.redaction.redact import (
+    MAX_KEY_CHARS,
+    drop_rest_of_private_key,
+    ends_in_private_key,
+    redact_private_keys,
+)
 from inference.context.sources.context_items import (
     ContextItem,
     ContextItems,
@@ -89,7 +94,8 @@ def build_fim_prompt(
     context = items.lay_out(is_sorted=layout.has_sorted_files)
     num_context_tokens = sum(len(piece.token_ids) for piece in context)
     room -= num_context_tokens - count_tokens(pinned)
-    # Tokens that no estimate claims are left for a suffix that is denser than estimated.
+    # The suffix may use all tokens that the prefix was not granted: it may need more tokens than
+    # estimated.
     suffix = encoder.encode_after(cursor_text.suffix, max_tokens=max(0, room - budget.prefix))
     window = encoder.encode_before(
         cursor_text.prefix, max_tokens=room - len(suffix), is_anchored=layout.is_anchored
@@ -110,7 +116,11 @@ def build_fim_prompt(
 def _prepare_cursor_text(
     writer: PromptWriter, request: CompletionRequest, layout: PromptLayout, order: FimOrder
 ) -> CursorText:
-    cursor_text = CursorText(request.prefix, request.suffix)
+    suffix = request.suffix
+    if ends_in_private_key(request.prefix):
+        # Without the header, which is in the prefix, the rest of the key looks like other text.
+        suffix = drop_rest_of_private_key(request.prefix, suffix)
+    cursor_text = CursorText(request.prefix, suffix)
     if layout.has_stripped_closers:
         cursor_text = cursor_text.strip_closers()
     if not writer.has_token_healing(order):

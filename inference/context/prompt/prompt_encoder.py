@@ -59,13 +59,14 @@ class PromptEncoder:
             if excerpt.endswith("\n")
             else self._tokenizer.find_last_line_start(excerpt)
         )
-        current_line = (
+        current_line = (  # None: a line was just finished (see TokenizedLines.slide)
             self.encode_text(excerpt[start:][-max_chars:])
             if start < len(excerpt) or not excerpt
             else None
         )
-        # Before a very long line, no other line fits. The choice of stable lines must not depend on
-        # the length of the part of the last line that was typed.
+        # Before a very long line, no other line fits. Otherwise, `room` does not depend on the
+        # length of the current line: the choice of stable lines must not change while the user
+        # types this line.
         room = max_chars if len(excerpt) - start < max_chars else 0
         stable_lines = last_lines(excerpt[:start], max_chars=room) if room else ""
         lines = self._lines_cache.get_last_lines(stable_lines, self._kind, max_tokens=max_tokens)
@@ -125,11 +126,11 @@ class PromptEncoder:
 
     def encode_excerpt(self, path: str, text: str, *, max_tokens: int) -> list[int]:
         """Encode the beginning of another file's text."""
-        safe = redact_private_keys(text[: self._max_chars(max_tokens)])
+        excerpt = redact_private_keys(text[: self._max_chars(max_tokens)])
         if not self._tokenizer.has_line_splits:
-            return self.encode_text(redact_text(safe, file_type(path)))[: max(0, max_tokens)]
-        text = safe if safe.endswith("\n") else safe + "\n"
-        lines = self._lines_cache.get_first_lines(text, file_type(path), max_tokens=max_tokens)
+            return self.encode_text(redact_text(excerpt, file_type(path)))[: max(0, max_tokens)]
+        excerpt = excerpt if excerpt.endswith("\n") else excerpt + "\n"
+        lines = self._lines_cache.get_first_lines(excerpt, file_type(path), max_tokens=max_tokens)
         return lines.clip_beginning([], max_tokens=max_tokens)
 
     def score_file(self, file: ContextFile, nearby_text: str) -> float:
@@ -152,8 +153,8 @@ class PromptEncoder:
         if not is_context_file(file.path, file.text):
             return []
         is_whole = self.is_whole(file)
-        safe = file.text if is_whole else self._outline_file(file) or head_of(file.text)
-        body = self.encode_excerpt(file.path, safe, max_tokens=MAX_OUTLINE_TOKENS)
+        text = file.text if is_whole else self._outline_file(file) or head_of(file.text)
+        body = self.encode_excerpt(file.path, text, max_tokens=MAX_OUTLINE_TOKENS)
         return [*self.encode_header(file.path), *body]
 
     def _outline_file(self, file: ContextFile) -> str:

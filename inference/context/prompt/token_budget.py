@@ -37,7 +37,7 @@ class TokenShares:
 
 @dataclass(frozen=True, slots=True)
 class TokenBudget:
-    """Token counts of the parts, demand_of_part or allowed."""
+    """Token counts of the parts: either their demands, or the tokens that they get."""
 
     prefix: int
     suffix: int

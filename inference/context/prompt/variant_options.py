@@ -32,6 +32,7 @@ def validate_variants(variants: Iterable[Variant]) -> None:
 
 
 def _check_variant(variant: Variant) -> None:
+    """Check one variant. Raises BadSetting, or ValueError for an unknown ranking."""
     if variant.layout is not None:
         get_layout(variant.layout)
     get_ranking(variant)

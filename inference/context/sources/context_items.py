@@ -58,9 +58,10 @@ class ContextItems:
 
         The repository's name and the pinned files come first. They are the same for all users of
         the repository, so that users in one cache namespace share the beginning of their prompts.
-        Files and snippets follow. If `is_sorted`, they are sorted by path, so that their positions
-        are stable; otherwise by rank, with the best one last. Definitions come after them, because
-        the user adds some while typing. The header of the cursor's own file is last.
+        If `is_sorted`, the files follow, and then the snippets, both sorted by path, so that their
+        positions are stable. Otherwise the snippets come before the files, both by rank with the
+        best one last. Definitions come after them, because the user adds some while typing. The
+        header of the cursor's own file is last.
         """
         items = (*self.pinned, *self.files, *self.snippets, *self.definitions)
         if not (items or self.repository):
@@ -100,6 +101,7 @@ def build_file_items(
     request: CompletionRequest, encoder: PromptEncoder, *, ranking: Ranking
 ) -> Iterator[ContextItem]:
     """Yield the files that are not pinned, best first. Each is encoded when it is yielded."""
+    # A client may send a pinned file a second time, as an open file.
     pinned_paths = {file.path for file in request.files if file.is_pinned}
     files = [file for file in request.files if file.path not in pinned_paths]
     for file in rank(files, ranking, request.prefix, encoder.score_file):

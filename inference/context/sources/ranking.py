@@ -69,7 +69,8 @@ def _line_set(text: str) -> frozenset[str]:
 WINDOW_LINES: Final = 60  # of the files that are compared, and before the cursor
 _WORD: Final = re.compile(r"[^\W\d_]{3,}")  # also parts of identifiers: load_file is two words
 
-Score = Callable[[ContextFile, str], float]  # of a file and the lines near the cursor
+# Returns the score of a file, given the lines near the cursor.
+ScoreFile = Callable[[ContextFile, str], float]
 
 
 class Ranking(StrEnum):
@@ -78,15 +79,14 @@ class Ranking(StrEnum):
 
 
 def rank(
-    files: Sequence[ContextFile], ranking: Ranking, prefix: str, score: Score
+    files: Sequence[ContextFile], ranking: Ranking, prefix: str, score_file: ScoreFile
 ) -> Sequence[ContextFile]:
     """Return the files, best first. `files` are sorted by recency."""
     if ranking is Ranking.RECENCY or len(files) < 2:
         return files
     # Uses stable lines only: the order must not change while a line is typed, for the prefix cache.
     nearby_text = last_stable_lines(prefix, num_lines=WINDOW_LINES)
-    scores = {id(file): score(file, nearby_text) for file in files}
-    return sorted(files, key=lambda file: -scores[id(file)])
+    return sorted(files, key=lambda file: -score_file(file, nearby_text))
 
 
 def measure_similarity(file: ContextFile, nearby_text: str) -> float:

@@ -98,26 +98,26 @@ def _read_ranks(description: Mapping[str, Any]) -> dict[bytes, int] | None:
     if model["type"] != "BPE" or any(model[key] for key in _PLAIN_MERGES):
         return None
     vocabulary: dict[str, int] = model["vocab"]
-    merge_ids = [vocabulary.get("".join(_read_pair(merge)), 0) for merge in model["merges"]]
+    merge_ids = [vocabulary["".join(_read_pair(merge))] for merge in model["merges"]]
     if merge_ids != sorted(merge_ids):
         return None
-    merge = _build_merging_model(description).tokenize
+    tokenize = _build_merging_model(description).tokenize
     # The tokens that are made if their text stands alone.
-    merges_alone = {
+    mergeable_tokens = {
         text: token_id
         for text, token_id in vocabulary.items()
-        if [token.id for token in merge(text)] == [token_id]
+        if [token.id for token in tokenize(text)] == [token_id]
     }
     special = {token["content"] for token in description["added_tokens"] if token["special"]}
     if len(special) < len(description["added_tokens"]):
         return None  # added tokens that are not special are found in any text
-    if model["ignore_merges"] and not vocabulary.keys() <= merges_alone.keys() | special:
+    if model["ignore_merges"] and not vocabulary.keys() <= mergeable_tokens.keys() | special:
         return None  # a token that no merge makes would be used for a whole piece
-    letters = _bytes_by_letter()
+    bytes_by_letter = _build_bytes_by_letter()
     try:
         ranks = {
-            bytes(letters[letter] for letter in text): token_id
-            for text, token_id in merges_alone.items()
+            bytes(bytes_by_letter[letter] for letter in text): token_id
+            for text, token_id in mergeable_tokens.items()
         }
     except KeyError:
         return None  # a letter that stands for no byte
@@ -136,7 +136,7 @@ def _read_pair(merge: str | list[str]) -> list[str]:
     return merge.split(" ") if isinstance(merge, str) else merge
 
 
-def _bytes_by_letter() -> dict[str, int]:
+def _build_bytes_by_letter() -> dict[str, int]:
     """Return the byte for each letter of GPT-2's alphabet of visible letters."""
     visible_bytes = [
         *range(ord("!"), ord("~") + 1),
@@ -144,5 +144,5 @@ def _bytes_by_letter() -> dict[str, int]:
         *range(ord("®"), 256),
     ]
     other_bytes = [byte for byte in range(256) if byte not in visible_bytes]
-    letters = {chr(byte): byte for byte in visible_bytes}
-    return letters | {chr(256 + index): byte for index, byte in enumerate(other_bytes)}
+    visible_letters = {chr(byte): byte for byte in visible_bytes}
+    return visible_letters | {chr(256 + index): byte for index, byte in enumerate(other_bytes)}

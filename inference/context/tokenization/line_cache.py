@@ -16,7 +16,7 @@ from inference.context.tokenization.ttl_cache import PartitionKey, TtlCache, com
 
 # For all lines together; a token takes about 40 bytes.
 MAX_TOKENS: Final = 4_000_000
-_LINE_TOKENS: Final = 4  # memory that a line takes besides its tokens, in tokens
+_LINE_OVERHEAD_TOKENS: Final = 4  # memory that a line takes besides its tokens, in tokens
 
 
 class LineCache:
@@ -25,7 +25,7 @@ class LineCache:
     def __init__(self, tokenizer: Tokenizer, clock: Clock, *, max_tokens: int = MAX_TOKENS) -> None:
         self._tokenizer = tokenizer
         self._cache = TtlCache[list[int]](
-            clock, max_weight=max_tokens, weigh=lambda line: _LINE_TOKENS + len(line)
+            clock, max_weight=max_tokens, weigh=lambda line: _LINE_OVERHEAD_TOKENS + len(line)
         )
 
     def evict_expired(self) -> None:

@@ -17,7 +17,7 @@ MAX_SKIPPED_SHARE: Final = 1 / 3
 
 
 def tail(text: str, *, max_chars: int) -> str:
-    """Return the end of `text`, at most `max_chars`, beginning at an anchor if there is one."""
+    """Return the end of `text`, at most `max_chars`, beginning at an anchor if one is near."""
     if len(text) <= max_chars:
         return text
     start = text.find("\n", len(text) - max_chars) + 1
@@ -59,7 +59,8 @@ def last_stable_lines(text: str, *, num_lines: int) -> str:
 
     The result changes only occasionally, not with every keystroke or every new line.
     """
-    lines = text.splitlines()[:-1][-num_lines - ANCHOR_EVERY :]
+    finished_lines = text.splitlines()[:-1]  # without the line being typed
+    lines = finished_lines[-num_lines - ANCHOR_EVERY :]
     end = last_anchor(lines, max(0, len(lines) - ANCHOR_EVERY), len(lines))
     return "\n".join(lines[max(0, end - num_lines) : end])
 

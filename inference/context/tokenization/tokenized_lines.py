@@ -35,7 +35,7 @@ class TokenizedLines:
 
     @property
     def _last_line(self) -> list[int]:
-        return self.token_ids[self.starts[-2:][0] :]
+        return self.token_ids[self.starts[-2:][0] :]  # without lines, `starts` is [0]
 
     def clip_beginning(self, current_line: list[int], *, max_tokens: int) -> list[int]:
         """Return the line being typed and the lines after it that fit completely.
@@ -45,8 +45,10 @@ class TokenizedLines:
         room = max_tokens - len(current_line)
         if room < 0:
             return current_line[: max(0, max_tokens)]
-        end = bisect_right(self.starts, room) - 1
-        return [*current_line, *self.token_ids[: self.starts[end] if end or current_line else room]]
+        num_fitting_lines = bisect_right(self.starts, room) - 1
+        is_first_line_cut = num_fitting_lines == 0 and not current_line
+        end = room if is_first_line_cut else self.starts[num_fitting_lines]
+        return [*current_line, *self.token_ids[:end]]
 
     def slide(self, current_line: list[int] | None, *, max_tokens: int) -> PromptWindow:
         """Return a window that ends with the line being typed and has `max_tokens` if possible.
@@ -72,7 +74,10 @@ class TokenizedLines:
             )
         if first > 0 or not is_whole:
             first = self._find_first_anchor(first, num_current)
-        start, num_stable = self.starts[first], self.num_lines - (current_line is None)
+        start = self.starts[first]
+        # A line that was just finished counts like the line being typed, so that the unstable part
+        # does not move when the user ends a line.
+        num_stable = self.num_lines - 1 if current_line is None else self.num_lines
         return PromptWindow(
             [*self.token_ids[start:], *(current_line or ())],
             unstable_from=self.starts[self._find_unstable_start(first, num_stable)] - start,

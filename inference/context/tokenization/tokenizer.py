@@ -60,7 +60,8 @@ class Tokenizer:
     """Converts text to token IDs. Text can become a special token only in raw prompts."""
 
     def __init__(self, tokenizer: HfTokenizer) -> None:
-        # Two copies, because `encode_special_tokens` applies to the whole tokenizer.
+        # Two copies, because `encode_special_tokens` applies to the whole tokenizer. True: the text
+        # of a special token is encoded as ordinary text.
         self._with_markers = tokenizer
         self._plain = HfTokenizer.from_str(_with_special_markers(tokenizer.to_str()))
         self._plain.encode_special_tokens = True
@@ -104,13 +105,13 @@ class Tokenizer:
         The cut is at a point where the tokenizer never joins two characters. The model can then
         write any continuation of the word with its usual tokens.
         """
-        end = line[-_MAX_WORD_CHARS:]
-        if not _WORD_END.search(end):
+        tail = line[-_MAX_WORD_CHARS:]
+        if not _WORD_END.search(tail):
             return line, ""
-        word_start = self._last_piece_start(end)
-        if not word_start and len(end) < len(line):
+        word_start = self._last_piece_start(tail)
+        if not word_start and len(tail) < len(line):
             return line, ""  # users do not type such long words
-        start = len(line) - len(end) + word_start
+        start = len(line) - len(tail) + word_start
         return line[:start], line[start:]
 
     def _last_piece_start(self, line: str) -> int:
@@ -142,11 +143,13 @@ class Tokenizer:
         token_ids = self.encode(text)
         # Index i: the number of bytes in the first i tokens.
         ends = list(accumulate(map(self._num_bytes.__getitem__, token_ids), initial=0))
+        if ends[-1] != len(text):
+            return self.encode_each(lines)
         encoded, start, num_bytes = [], 0, 0
         for line in lines:
             num_bytes += len(line)
             end = bisect_left(ends, num_bytes, start)
-            if ends[-1] != len(text) or ends[end] != num_bytes:
+            if ends[end] != num_bytes:  # a token crosses the end of the line
                 return self.encode_each(lines)
             encoded.append(token_ids[start:end])
             start = end

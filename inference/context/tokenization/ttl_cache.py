@@ -95,7 +95,8 @@ class TtlCache(Generic[Value]):
 
     def __len__(self) -> int:
         return sum(
-            len(partition.young) + len(partition.old) for partition in self._partitions.values()
+            len(generations.young) + len(generations.old)
+            for generations in self._partitions.values()
         )
 
     def get_or_compute_many(
@@ -162,7 +163,7 @@ class TtlCache(Generic[Value]):
             generations.rotate(now_s)
         self._weight += generations.weight
         while self._weight > self._max_weight:
-            heaviest = max(self._partitions.values(), key=lambda partition: partition.weight)
+            heaviest = max(self._partitions.values(), key=lambda candidate: candidate.weight)
             self._weight -= heaviest.weight
             heaviest.rotate(now_s)
             self._weight += heaviest.weight

@@ -23,7 +23,7 @@ from inference.demo_model.dataset.packages import (
     check_wheel_licence,
     download,
     open_wheel,
-    read_list,
+    read_package_list,
 )
 from inference.demo_model.dataset.python_files import (
     HeldOutFilter,
@@ -84,7 +84,7 @@ def main() -> None:
         help="keep N tokens: the standard library, then the list's first packages (default: all)",
     )
     options = parser.parse_args()
-    packages = read_list()
+    packages = read_package_list()
     if not options.offline:
         download(packages, options.wheels)
     tokenizer = Tokenizer.from_file(str(options.tokenizer))

@@ -18,7 +18,7 @@ COPYLEFT_NAME = re.compile(
     re.IGNORECASE,
 )
 # The parts of Python's licence that mention the GPL: its history and its choice of law.
-PYTHON_LICENCE = re.compile(
+PYTHON_GPL_MENTIONS = re.compile(
     r"HISTORY OF THE SOFTWARE.*?TERMS AND CONDITIONS"
     r"|with\s+regard\s+to\s+derivative\s+works.*?GNU\s+General\s+Public\s+License\s+\(GPL\)",
     re.DOTALL,
@@ -47,7 +47,7 @@ def check_licence(metadata: Message, texts: Sequence[str]) -> str:
         raise LicenceError(f"its metadata names a copyleft licence: {declared}")
     if not PERMISSIVE_NAME.search(declared):
         raise LicenceError(f"its metadata names no permissive licence: {declared or 'none at all'}")
-    if any(mentions_copyleft(PYTHON_LICENCE.sub("", text)) for text in texts):
+    if any(mentions_copyleft(PYTHON_GPL_MENTIONS.sub("", text)) for text in texts):
         raise LicenceError("one of its licence files mentions a copyleft licence")
     licences = [
         name for name, pattern in TEXTS.items() if any(re.search(pattern, text) for text in texts)

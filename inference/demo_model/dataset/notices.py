@@ -12,7 +12,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from inference.demo_model.dataset.packages import Package, licence_texts, open_wheel, read_list
+from inference.demo_model.dataset.packages import (
+    Package,
+    licence_texts,
+    open_wheel,
+    read_package_list,
+)
 
 NOTICES = Path(__file__).parent / "NOTICES.txt"
 COPYRIGHT = re.compile(r"^\W*(copyright\s+(\(c\)|©|\d|by)|(\(c\)|©)\s*\d).*$", re.IGNORECASE)
@@ -86,7 +91,7 @@ def main() -> None:
     )
     parser.add_argument("--wheels", type=Path, required=True, metavar="DIR")
     options = parser.parse_args()
-    NOTICES.write_text(compose_notices(_read_licence_texts(read_list(), options.wheels)))
+    NOTICES.write_text(compose_notices(_read_licence_texts(read_package_list(), options.wheels)))
 
 
 if __name__ == "__main__":

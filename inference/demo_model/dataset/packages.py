@@ -17,7 +17,7 @@ from inference.demo_model.dataset.licences import check_licence
 
 PACKAGE_LIST = Path(__file__).parent / "packages.tsv"
 LICENCE_FILE_WORDS = ("licen", "copying")  # in the names of licence files
-PYTHON_VERSION = "3.13"  # version for which wheels are chosen; they are read, never installed
+PYTHON_VERSION = "3.13"  # pip chooses wheels for this version; they are read, never installed
 
 
 class PackageError(ValueError):
@@ -33,7 +33,7 @@ class Package:
     sha256: str
 
 
-def read_list(path: Path = PACKAGE_LIST) -> list[Package]:
+def read_package_list(path: Path = PACKAGE_LIST) -> list[Package]:
     """Return the packages of the list, in its order."""
     lines = path.read_text().splitlines()
     return [Package(*line.split("\t")) for line in lines if line and not line.startswith("#")]
@@ -70,7 +70,10 @@ def open_wheel(package: Package, folder: Path) -> zipfile.ZipFile:
     """Check the wheel's hash and open the wheel. Raises PackageError."""
     path = folder / package.file_name
     if not path.exists():
-        raise PackageError(f"{package.file_name} is missing from {folder}: run without --offline.")
+        raise PackageError(
+            f"{package.file_name} is missing from {folder}: run inference.demo_model.dataset.build"
+            " without --offline."
+        )
     if hashlib.sha256(path.read_bytes()).hexdigest() != package.sha256:
         raise PackageError(
             f"{path} does not have the SHA-256 of the list: delete it and run again."

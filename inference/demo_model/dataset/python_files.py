@@ -89,9 +89,7 @@ class HeldOutFilter:
     def has_shared_text(self, file: SourceFile) -> bool:
         shingles = _hash_shingles(file.text)
         num_shared = len(shingles & self._shingles)
-        return num_shared > MAX_SHARED_SHINGLES or num_shared > MAX_SHARED_SHARE * max(
-            1, len(shingles)
-        )
+        return num_shared > MAX_SHARED_SHINGLES or num_shared > MAX_SHARED_SHARE * len(shingles)
 
 
 def _hash_shingles(text: str) -> frozenset[int]:
@@ -105,9 +103,8 @@ def _hash_shingles(text: str) -> frozenset[int]:
 def _literal_share(text: str) -> float:
     """Return the share of lines that are assignments of a collection or of a call's result.
 
-    Only assignments at the top level of the file count.
-
-    The share is 1 if the text is not valid Python.
+    Only assignments at the top level of the file count. The share is 1 if the text is not valid
+    Python.
     """
     try:
         with warnings.catch_warnings():
@@ -115,12 +112,12 @@ def _literal_share(text: str) -> float:
             body = ast.parse(text).body
     except (SyntaxError, ValueError, RecursionError):
         return 1.0
-    lines = 0
+    num_lines = 0
     for node in body:
         value = node.value if isinstance(node, ast.Assign | ast.AnnAssign) else None
         if isinstance(value, ast.List | ast.Dict | ast.Set | ast.Tuple | ast.Call):
-            lines += (node.end_lineno or node.lineno) - node.lineno + 1
-    return lines / max(1, text.count("\n"))
+            num_lines += (node.end_lineno or node.lineno) - node.lineno + 1
+    return num_lines / max(1, text.count("\n"))
 
 
 def _is_test(path: PurePosixPath) -> bool:

@@ -6,7 +6,7 @@ Prints one JSON object with:
 
 - the loss in nats per token
 - for single lines, with the cursor in mid-line and greedy decoding: the share of completions that
-  match exactly, and the share after which the file can be parsed
+  match exactly, and the share of completions that make the file valid Python
 - the share of names that are copied from the prompt (see `name_probes`)
 
 With SPM variant 2, a prompt ends before the word at the cursor. The model may write only texts that
@@ -174,8 +174,8 @@ def summarize_lines(scores: Sequence[ProbeScore]) -> dict[str, Any]:
 def summarize_names(probes: Sequence[NameProbe], completions: Sequence[str]) -> dict[str, Any]:
     """Return the shares of copied names.
 
-    Names of which nothing is typed yet also have a share of their own (`copied_at_start`): another
-    name may be right, too.
+    Probes with the cursor at the start of the name have a share of their own (`copied_at_start`),
+    because another name may be right there, too. `copied_inside` is the share of all other probes.
     """
     results = [
         (bool(probe.typed_part), probe.is_copied_by(text))
@@ -199,7 +199,7 @@ def sample_completions(scores: Sequence[ProbeScore], seed: int) -> list[dict[str
             "path": score.probe.path,
             "before": score.probe.cut.prefix.rsplit("\n", 1)[-1],
             "completion": score.completion,
-            "wanted": score.probe.cut.middle,
+            "expected": score.probe.cut.middle,
             "parses": score.is_parsable,
         }
         for score in sampled

@@ -65,12 +65,12 @@ def _build_probe(path: str, fim_cut: FimCut, name: str, num_typed: int) -> NameP
 def _find_names(text: str) -> list[tuple[int, str]]:
     """Return the start and the text of each name in the code, not in strings and comments."""
     line_starts = [0]
-    for line in text.splitlines(keepends=True):
+    for line in io.StringIO(text):  # the lines that `tokenize` counts; form feeds end no line
         line_starts.append(line_starts[-1] + len(line))
     names = []
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        is_wanted = len(token.string) >= MIN_NAME_CHARS and token.string not in EXCLUDED_NAMES
-        if token.type == tokenize.NAME and is_wanted:
+        is_eligible = len(token.string) >= MIN_NAME_CHARS and token.string not in EXCLUDED_NAMES
+        if token.type == tokenize.NAME and is_eligible:
             names.append((line_starts[token.start[0] - 1] + token.start[1], token.string))
     return names
 

@@ -22,7 +22,7 @@ from inference.demo_model.training.cuts import CutKind, Cutter, TokenSpans
 
 MAX_PACKAGE_TOKENS = 1_500_000  # a larger package is drawn as often as one of this size
 PLAIN_SHARE = 0.22  # of the documents: a part of a file, without a cut
-CONTEXT_SHARE = 0.2  # of the documents of files that are not short: these have context, too
+CONTEXT_SHARE = 0.2  # of the documents of files that are not short: this share has context, too
 MIN_CONTEXT_ROW_TOKENS = 512  # shorter rows have no context
 NUM_HEADER_TOKENS = 40  # of the repository's name and the paths together, approximately
 NUM_SPECIAL_TOKENS = 4  # of a FIM document: three markers and the end token
@@ -131,6 +131,7 @@ class DocumentSource:
         num_tokens = (max_tokens - NUM_SPECIAL_TOKENS) // 2
         tokens = self._pick_piece(file, num_tokens)
         self._rng.shuffle(tokens)
+        # The last value cuts at the end of the tokens, like the value before it.
         middle_start, end = sorted(self._rng.choices(range(1, len(tokens) + 2), k=2))
         prefix, middle = tokens + tokens[:middle_start], tokens[middle_start:end]
         return self._arrange_document(prefix, middle, tokens[end:], prompt_weight=0.0)

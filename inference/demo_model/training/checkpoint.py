@@ -45,7 +45,7 @@ class TrainingState:
 
 
 def save(training_state: TrainingState, folder: Path) -> Path:
-    """Save a checkpoint, and delete older ones except the last. Return the new file."""
+    """Save a checkpoint, keep only the last NUM_KEPT checkpoints, and return the new file."""
     content = {
         "model": training_state.model.state_dict(),
         "optimisers": [optimiser.state_dict() for optimiser in training_state.optimisers],

@@ -14,7 +14,7 @@ from tokenizers import Tokenizer
 
 from inference.demo_model.token_corpus import TokenCorpus, TokenFile
 
-MAX_SPAN_CHARS = 400  # of a cut of any characters
+MAX_SPAN_CHARS = 400  # of the middle of a CutKind.SPAN
 LINE_COUNT_WEIGHTS = (65, 15, 10, 10)  # of cuts of one to four lines
 # Share of the cursors directly after the indentation, where an editor puts the cursor on Enter.
 AT_INDENT_SHARE = 0.3
@@ -150,7 +150,7 @@ class Cutter:
         return cursor, end
 
     def _pick_any_span(self, region: _Region) -> tuple[int, int]:
-        """Pick a span of 1 to MAX_SPAN_CHARS characters. Short spans are more likely."""
+        """Pick a span of fewer than MAX_SPAN_CHARS characters. Short spans are more likely."""
         start = self._rng.randint(region.lead, _line_end(region.text, region.lead))
         return start, min(len(region.text), start + int(MAX_SPAN_CHARS ** self._rng.random()))
 

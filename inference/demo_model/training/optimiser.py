@@ -30,8 +30,8 @@ class Muon(torch.optim.Optimizer):
             momentum.lerp_(gradients, 1 - MOMENTUM)
             updates = orthogonalise(gradients.lerp(momentum, MOMENTUM))
             rows, columns = updates.shape[-2:]
-            # The rate is a tensor if the step is recorded (see `steps`). Muon multiplies it by
-            # another factor for matrices with more rows than columns.
+            # Matrices with more rows than columns get a higher rate. The rate is a tensor if the
+            # step is recorded (see `steps`), so it cannot be the `alpha` of `sub_`.
             updates *= group["lr"] * max(1.0, rows / columns) ** 0.5
             for parameter, update in zip(parameters, updates, strict=True):
                 parameter.sub_(update)

@@ -80,11 +80,11 @@ class TrainingRun:
         self.folder: Path = options.run
         self._mirror: Path | None = options.mirror
         self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-        self.trained = _create_model(options.seed, self.device)
+        self.state = _create_state(options.seed, self.device)
         content = checkpoint.load_newest(self.folder)
         if content is not None:
-            checkpoint.restore(self.trained, content)
-        self.schedule = _build_schedule(self.trained.progress)
+            checkpoint.restore(self.state, content)
+        self.schedule = _build_schedule(self.state.progress)
         corpus = token_corpus.load(options.corpus)
         self.tokenizer = Tokenizer.from_file(str(options.corpus / "tokenizer.json"))
         self._batches = BatchDataset(corpus, self.tokenizer, self.schedule)
@@ -94,13 +94,13 @@ class TrainingRun:
         held_out = held_out or read_corpus(standard_library()).held_out
         self._validation = ValidationSet(held_out, self.tokenizer, self.device)
         self._steps = StepRunner(
-            self.trained.model,
-            self.trained.optimisers,
+            self.state.model,
+            self.state.optimisers,
             records=self.device.type == "cuda" and not options.no_graphs,
         )
         self._end_step = _end_step(options, self.schedule)
         self._stop_at = time.monotonic() + 60 * options.minutes
-        self._began_at = time.monotonic() - self.trained.progress.elapsed_s
+        self._began_at = time.monotonic() - self.state.progress.elapsed_s
         self._saved_at = time.monotonic()
         self._validated_at = time.monotonic()
         self._is_stopping = False
@@ -112,7 +112,7 @@ class TrainingRun:
         losses: list[Tensor] = []
         for batch in self._remaining_batches():
             losses.append(self._train_step(batch))
-            if self.trained.progress.step % LOG_EVERY_STEPS[device] == 0:
+            if self.state.progress.step % LOG_EVERY_STEPS[device] == 0:
                 self._log_figures(loss=torch.stack(losses).mean().item())
                 losses.clear()
             if time.monotonic() - self._saved_at > CHECKPOINT_EVERY_S[device]:
@@ -126,7 +126,7 @@ class TrainingRun:
 
     def _remaining_batches(self) -> Iterator[Tensors]:
         is_gpu = self.device.type == "cuda"
-        steps = range(self.trained.progress.step, self._end_step)
+        steps = range(self.state.progress.step, self._end_step)
         return iter(
             DataLoader(
                 self._batches,
@@ -138,24 +138,24 @@ class TrainingRun:
         )
 
     def _train_step(self, batch: Tensors) -> Tensor:
-        progress = self.trained.progress
+        progress = self.state.progress
         loss = self._steps.run(batch, self.schedule.rate_factor(progress.step))
         progress.step += 1
         return loss
 
     def _save_checkpoint(self, *, is_last: bool = False) -> None:
-        self.trained.progress.elapsed_s = time.monotonic() - self._began_at
-        checkpoint.save(self.trained, self.folder)
+        self.state.progress.elapsed_s = time.monotonic() - self._began_at
+        checkpoint.save(self.state, self.folder)
         age_s = time.monotonic() - self._validated_at
         if is_last or age_s > VALIDATE_EVERY_S[self.device.type]:
-            self._log_figures(**self._validation.measure(self.trained.model))
+            self._log_figures(**self._validation.measure(self.state.model))
             self._validated_at = time.monotonic()
         if self._mirror is not None:
             checkpoint.mirror_checkpoint(self.folder, self._mirror)
         self._saved_at = time.monotonic()
 
     def _log_figures(self, **figures: float) -> None:
-        step = self.trained.progress.step
+        step = self.state.progress.step
         elapsed_s = time.monotonic() - self._began_at
         line = {"step": step, "tokens": step * TOKENS_PER_STEP, "elapsed_s": round(elapsed_s, 1)}
         line |= {name: round(value, 4) for name, value in figures.items()}
@@ -208,7 +208,7 @@ def lock_folder(folder: Path) -> TextIO:
     return file
 
 
-def _create_model(seed: int, device: torch.device) -> TrainingState:
+def _create_state(seed: int, device: torch.device) -> TrainingState:
     torch.manual_seed(seed)
     model = Qwen3(ModelDimensions()).to(device)
     return TrainingState(model, make_optimisers(model), TrainingProgress(seed=seed))
@@ -257,7 +257,7 @@ def main() -> None:
     options = _parse_options()
     torch.set_num_threads(options.threads)
     torch.set_float32_matmul_precision("high")
-    # Raised by the norms, whose weights stay in float32.
+    # The norms raise this warning, because their weights stay in float32.
     warnings.filterwarnings("ignore", "Mismatch dtype between input and weight")
     # Compiling takes minutes; a later start in the same folder uses the cached result.
     os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str((options.to or options.run) / "compiled"))

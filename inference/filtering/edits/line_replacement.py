@@ -21,8 +21,8 @@ class LineReplacement:
         """The removed and the added text, without their common beginning and end."""
         removed, added = "\n".join(self.removed), "\n".join(self.added)
         start = _count_common(removed, added)
-        end = _count_common(removed[start:][::-1], added[start:][::-1])
-        return removed[start : len(removed) - end], added[start : len(added) - end]
+        num_after = _count_common(removed[start:][::-1], added[start:][::-1])
+        return removed[start : len(removed) - num_after], added[start : len(added) - num_after]
 
 
 def find_replacement(region: EditableRegion, answer: str) -> LineReplacement | None:

@@ -50,8 +50,8 @@ async def propose_edit(
         trace.finish(FinishReason.STOP)
         return
     trace.filter_reason = result
-    is_equal = result is FilterReason.NO_CHANGE
-    trace.finish(FinishReason.STOP if is_equal else FinishReason.FILTERED)
+    is_unchanged = result is FilterReason.NO_CHANGE
+    trace.finish(FinishReason.STOP if is_unchanged else FinishReason.FILTERED)
 
 
 def _read_answer(

@@ -65,9 +65,9 @@ class BracketCounter:
 
     @cached_property
     def num_unmatched_before(self) -> int:
-        """Return the number of brackets without a partner, without a completion.
+        """The number of brackets without a partner, without a completion.
 
-        If the number is smaller without the whole line of the cursor, return the smaller number.
+        It is the smaller of two numbers: with the cursor's line, and without this line.
         """
         return min(self.count_unmatched(""), self._count_with_line(""))
 

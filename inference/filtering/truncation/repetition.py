@@ -1,5 +1,6 @@
 """Finds text that repeats itself, and text that repeats the text after the cursor. Pure."""
 
+import math
 from typing import Final
 
 _UNIT_CHARS: Final = range(3, 33)  # possible lengths of the repeated text
@@ -19,7 +20,7 @@ def _ends_with_repetitions(line: str, size: int) -> bool:
     unit = line[-size:]
     if line[-2 * size : -size] != unit or not any(map(str.isalpha, unit)):
         return False
-    num_repetitions = max(_MIN_REPETITIONS, -(-_MIN_CHARS // size))
+    num_repetitions = max(_MIN_REPETITIONS, math.ceil(_MIN_CHARS / size))
     return line.endswith(unit * num_repetitions)
 
 
@@ -32,11 +33,11 @@ class RecentLines:
     def __init__(self) -> None:
         self._lines: list[str] = []  # at most twice as many as _MAX_LINES
         # Lines that would start the third occurrence of a sequence.
-        self._third_repetitions: frozenset[str] = frozenset()
+        self._repetition_starts: frozenset[str] = frozenset()
 
     def add(self, line: str) -> None:
         self._lines = [*self._lines[1 - 2 * _MAX_LINES :], line]
-        self._third_repetitions = frozenset(
+        self._repetition_starts = frozenset(
             self._lines[-size]
             for size in range(1, _MAX_LINES + 1)
             if len(self._lines) >= 2 * size
@@ -45,11 +46,11 @@ class RecentLines:
 
     def is_repetition(self, line: str) -> bool:
         """Return whether the line would start the third occurrence of a sequence of lines."""
-        return line in self._third_repetitions
+        return line in self._repetition_starts
 
     def can_become_repetition(self, beginning: str) -> bool:
         """Return whether a line with this beginning may become a repetition."""
-        return any(line.startswith(beginning) for line in self._third_repetitions)
+        return any(line.startswith(beginning) for line in self._repetition_starts)
 
 
 class SuffixOverlap:
@@ -64,7 +65,9 @@ class SuffixOverlap:
         self.length_before_blank = 0  # _length without trailing white space of the growing text
 
     def feed(self, part: str) -> None:
-        for letter in part if self._text else "":
+        if not self._text:
+            return
+        for letter in part:
             self._length = self._extend_overlap(self._length, letter)
             if not letter.isspace():
                 self.length_before_blank = self._length

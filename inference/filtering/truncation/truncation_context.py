@@ -52,7 +52,7 @@ class TruncationContext:
         if not self._is_head:
             return measure_statement_indent(self.prefix[-_NEARBY_CHARS:])
         # A flat body is not indented more than the line that opens the block.
-        return self.min_indent - has_flat_body(self.line_before)
+        return self.min_indent - 1 if has_flat_body(self.line_before) else self.min_indent
 
     @cached_property
     def head_indent(self) -> int | None:
@@ -64,6 +64,7 @@ class TruncationContext:
     def _is_head(self) -> bool:
         """True if the cursor's line, which has text before the cursor, opens a block."""
         lines, line = self.lines, self.line_before
+        # With text after the cursor, as in `f(a, |)`, the completion stays in the open bracket.
         return lines.is_unfinished(line) if self.rest_of_line else lines.is_opening(line)
 
     @property

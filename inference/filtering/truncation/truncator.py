@@ -72,7 +72,7 @@ class Truncator:
         self._is_first_line = True
         # The end of the line that may repeat the rest of the cursor's line.
         self._suffix_overlap = SuffixOverlap(context.rest_of_line)
-        self._lines = RecentLines()
+        self._recent_lines = RecentLines()
         self._extent = _Extent.LINE if context.is_single_line else _Extent.BLOCK
         self._min_indent = context.min_indent
         # The indentation of the statement whose block is generated, and of its branches.
@@ -116,11 +116,11 @@ class Truncator:
         while part and not self.has_ended:
             step = CHECK_EVERY - len(self._line) % CHECK_EVERY
             piece, part = part[:step], part[step:]
-            complete, incomplete, _ = piece.partition(_UNDECODED)
-            self._line += complete
-            self._suffix_overlap.feed(complete)
+            decoded, undecoded, _ = piece.partition(_UNDECODED)
+            self._line += decoded
+            self._suffix_overlap.feed(decoded)
             visible_text += self._release_text()
-            if incomplete and not self.has_ended:
+            if undecoded and not self.has_ended:
                 visible_text += self.finish()
                 self._end(FilterReason.INCOMPLETE_CHARACTER)
             elif len(piece) == step and is_repeating(self._line):
@@ -162,7 +162,7 @@ class Truncator:
         if len(line) < len(self._line.rstrip()):
             self._end(FilterReason.REPEATS_SUFFIX)
         has_indent_before = self._is_first_line and self._context.is_fresh_line
-        self._lines.add(self._context.line_before + line if has_indent_before else line)
+        self._recent_lines.add(self._context.line_before + line if has_indent_before else line)
         visible_text = self._take_unshown(line)
         self._start_line(trailing_space=self._line[len(line) :])
         return visible_text
@@ -275,7 +275,7 @@ class Truncator:
         return line if is_needed else None
 
     def _is_last_line(self, line: str) -> bool:
-        """Return whether the completion ends with this line, and else update the block."""
+        """Return whether the completion ends with this line. If not, update the block."""
         context = self._context
         whole_line = context.line_before + line if self._is_first_line else line
         if self._extent is _Extent.BLOCK and self._find_role(is_whole=True) is _LineRole.INSIDE:
@@ -317,7 +317,7 @@ class Truncator:
         """Expect the block that the line `head` opens, or the next line of its expression."""
         indent = measure_indent(head)
         self._extent = _Extent.BLOCK if is_block else _Extent.LINE
-        self._min_indent = indent + (is_block and not has_flat_body(head))
+        self._min_indent = indent + 1 if is_block and not has_flat_body(head) else indent
         if is_block and not self._context.lines.is_branch(head):
             self._head_indent = indent
 
@@ -331,17 +331,18 @@ class Truncator:
         )
 
     def _can_become_repetition(self) -> bool:
-        """Return whether the line, of which nothing was shown, may still become a repetition."""
+        """Return whether the line may become a repetition. False if a part of it was shown."""
         if self._num_shown:
             return False
         line, next_line = self._get_comparable_texts()
-        repeats_suffix = self._is_whole_line() and next_line.startswith(line)
-        return repeats_suffix or self._lines.can_become_repetition(self._line.rstrip())
+        repeats_suffix = self._has_no_text_before() and next_line.startswith(line)
+        return repeats_suffix or self._recent_lines.can_become_repetition(self._line.rstrip())
 
     def _is_repeated(self, content: str) -> bool:
+        """Return whether the line repeats other lines, and note the reason."""
         if self._is_repeating_suffix() and not self._is_needed(content):
             self.reason = FilterReason.REPEATS_SUFFIX
-        elif self._lines.is_repetition(self._line.rstrip()):
+        elif self._recent_lines.is_repetition(self._line.rstrip()):
             self.reason = FilterReason.REPETITION
         return self.reason is not None
 
@@ -354,7 +355,7 @@ class Truncator:
 
     def _is_repeating_suffix(self) -> bool:
         line, next_line = self._get_comparable_texts()
-        return self._is_whole_line() and line == next_line
+        return self._has_no_text_before() and line == next_line
 
     def _get_comparable_texts(self) -> tuple[str, str]:
         """Return the line and the next line with text below the cursor, in comparable form.
@@ -366,7 +367,7 @@ class Truncator:
             return self._line.strip(), self._context.next_line.strip()
         return self._line.rstrip(), self._context.next_line
 
-    def _is_whole_line(self) -> bool:
+    def _has_no_text_before(self) -> bool:
         return not self._is_first_line or self._context.is_fresh_line
 
     def _drop_duplicate(self, line: str) -> str:
@@ -376,10 +377,8 @@ class Truncator:
             return line
         has_closer, brackets = rest_of_line[0] in CLOSERS, self._context.brackets
         if line.endswith(rest_of_line):
-            trimmed, count = (
-                line[: len(line) - len(rest_of_line)].rstrip(),
-                brackets.count_unmatched,
-            )
+            trimmed = line.removesuffix(rest_of_line).rstrip()
+            count = brackets.count_unmatched
             if not has_closer or count(self._text + trimmed) <= count(self._text + line):
                 return trimmed
         if not has_closer:
@@ -394,5 +393,6 @@ class Truncator:
         has_open_bracket = brackets.count_unmatched(self._text) > brackets.num_unmatched_before
         if has_open_bracket or self._may_continue(""):
             return True
-        is_ended_by_line = self._context.lines.is_ended_by_line and indent is not None
-        return is_ended_by_line and self._context.is_end_missing(self._text, indent or 0)
+        if indent is None or not self._context.lines.is_ended_by_line:
+            return False
+        return self._context.is_end_missing(self._text, indent)

@@ -56,11 +56,13 @@ class CubicLimit:
         return self._is_slow(list(self._latest))
 
     def set_bounds(self, *, floor: int, initial: int | None) -> None:
-        """Adapt the bounds to the pool's replicas. A limit that has changed already is kept."""
+        """Adapt the bounds to the pool's replicas.
+
+        A limit that has changed already is kept, unless it is below the new floor.
+        """
         is_untouched = self.value == self._first_value
         self.floor, self.initial = floor, initial
-        if is_untouched:
-            self.value = self._first_value
+        self.value = self._first_value if is_untouched else max(self.value, float(floor))
 
     @property
     def _first_value(self) -> float:
@@ -95,8 +97,8 @@ class CubicLimit:
     def on_predicted_late(self, num_in_flight: int, *, epoch_s: float, now_s: float) -> None:
         """Decrease the limit, because a further request would probably be late.
 
-        `num_in_flight` is the number of requests in flight now. The limit stays within `epoch_s` of
-        the last decrease, and if the latest requests were not slow.
+        `num_in_flight` is the number of requests in flight now. The limit does not change within
+        `epoch_s` after the last decrease, or if the latest requests were not slow.
         """
         if now_s - self._decreased_s > epoch_s and self._is_slow(
             list(self._latest)[-_MIN_SAMPLES:]
@@ -125,7 +127,7 @@ class CubicLimit:
         if self._too_high_limit is None:
             self.value += 1.0
             return
-        # The curve waits while the limit is not in use.
+        # A longer pause counts as one second: the limit was not in use, so the curve waited.
         self._used_s += min(now_s - self._last_update_s, 1.0)
         self._last_update_s = now_s
         curve = (self._used_s / RETURN_S - 1.0) ** 3  # from -1; 0 after RETURN_S seconds in use

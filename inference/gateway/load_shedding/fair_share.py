@@ -19,9 +19,9 @@ from caret.contracts.policy import Trigger
 from caret.foundation.ids import TenantId
 
 _TRIGGER_SHARES: Final = {Trigger.PREFETCH: 0.5, Trigger.AUTOMATIC: 0.9, Trigger.MANUAL: 1.0}
-# The reserve is one request above the limit for each tenant, but at most this share of the limit,
-# or one request if that is more: many small tenants together also overload a pool.
-_RESERVE: Final = 0.1
+# The reserve above the limit is one request for each tenant, but at most this share of the limit
+# (and at least one request): many small tenants together also overload a pool.
+_MAX_RESERVE_SHARE: Final = 0.1
 
 
 class FairShareLimiter:
@@ -50,7 +50,7 @@ class FairShareLimiter:
         if self._num_by_tenant[tenant_id] > share:
             return False
         if self._num_by_tenant[tenant_id] < share < max(self._num_by_tenant.values(), default=0):
-            return self._is_below(limit + min(num_tenants, max(1.0, _RESERVE * limit)))
+            return self._is_below(limit + min(num_tenants, max(1.0, _MAX_RESERVE_SHARE * limit)))
         return self._is_below(_TRIGGER_SHARES[trigger] * limit)
 
     def _is_near(self, limit: float) -> bool:

@@ -77,7 +77,7 @@ class _PendingRequest:
     target_s: float
     num_ahead: int  # requests in flight when this one was admitted
     admitted_s: float
-    is_overdue: bool = False  # it was reported to the limit as late
+    was_reported_late: bool = False  # to the limit
 
 
 class PoolLoadShedder:
@@ -95,8 +95,8 @@ class PoolLoadShedder:
         self._shares = FairShareLimiter()
         self._pending_requests: dict[RequestId, _PendingRequest] = {}
         self._last_check_s = float("-inf")
-        # The number of first tokens in each of the latest time slots, by slot number.
-        self._slot_s = max(_MIN_SLOT_S, min(targets_s.values()))
+        self._slot_s = max(_MIN_SLOT_S, min(targets_s.values()))  # length of a time slot
+        # The latest time slots with first tokens: (number of the slot, number of first tokens).
         self._first_tokens: deque[tuple[int, int]] = deque(maxlen=_NUM_SLOTS)
 
     @property
@@ -141,7 +141,7 @@ class PoolLoadShedder:
         pending = self._pending_requests.get(trace.arrival.request_id)
         if pending is None:
             return
-        if was_refused and not pending.is_overdue:
+        if was_refused and not pending.was_reported_late:
             self._report_first_token(pending, _REFUSED_RATIO, now_s)
         else:
             self._check_request(pending, now_s)
@@ -196,6 +196,7 @@ class PoolLoadShedder:
             self._check_request(pending, now_s)
 
     def _check_request(self, pending: _PendingRequest, now_s: float) -> None:
+        """Record the request's first token if it has arrived, or if it is overdue."""
         trace = pending.trace
         waited_s = _compute_wait_s(pending, now_s)
         if trace.engine_first_token_s is not None:
@@ -204,11 +205,11 @@ class PoolLoadShedder:
             del self._pending_requests[trace.arrival.request_id]
         elif waited_s <= pending.target_s:
             return
-        if not pending.is_overdue:
+        if not pending.was_reported_late:
             self._report_first_token(pending, waited_s / pending.target_s, now_s)
 
     def _report_first_token(self, pending: _PendingRequest, ratio: float, now_s: float) -> None:
-        pending.is_overdue = ratio > 1.0
+        pending.was_reported_late = ratio > 1.0
         self.limit.on_first_token(
             ratio, num_ahead=pending.num_ahead, admitted_s=pending.admitted_s, now_s=now_s
         )

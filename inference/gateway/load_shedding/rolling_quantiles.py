@@ -37,10 +37,10 @@ class RollingQuantiles:
         `share` says which quantile: 0.99 for the p99.
         """
         self._rotate_slots(now_s)
-        rank, num_smaller = share * self.count, 0
+        rank, num_counted = share * self.count, 0
         for bin_index, count in enumerate(self._sum):
-            num_smaller += count
-            if count and num_smaller >= rank:
+            num_counted += count
+            if count and num_counted >= rank:
                 return _MIN_MS * math.exp(_GROWTH * (bin_index + 1))
         return None
 

@@ -25,7 +25,7 @@ from inference.errors import CompletionError, TooManyRequests
 from inference.gateway.protocol.connection_backend import ConnectionBackend, StreamCaller
 from inference.gateway.protocol.drafts import to_draft, to_warmup_draft
 from inference.gateway.protocol.frames import (
-    NAMELESS,
+    FRAMES_WITHOUT_ID,
     CancelFrame,
     ClientFrame,
     CompleteFrame,
@@ -106,13 +106,16 @@ class StreamedCompletion:
         self.state = advance(self.state, event)
 
     def cancel(self, finish_reason: FinishReason, *, at_s: float) -> None:
-        """End the completion at the time `at_s` (monotonic), which is now.
+        """End the completion, unless it was cancelled before or has ended.
 
-        The client receives `finish_reason`.
+        The client receives `finish_reason`. `at_s` is the current time (monotonic).
         """
-        previous_state, self.cancelled_s = self.state, at_s
+        previous_state = self.state
         self.advance(CompletionEvent.CANCEL)
-        if previous_state is not self.state and self.task is not None:
+        if self.state is previous_state:
+            return
+        self.cancelled_s = at_s
+        if self.task is not None:
             self.task.cancel(finish_reason.value)
 
     async def write_delta(self, text: str, _trace: RequestTrace) -> None:
@@ -271,7 +274,7 @@ class Connection:
             await self._backend.serve(arrival, completion)
         finally:
             # A cancelled task keeps its stack frames, which contain customers' text. The names in
-            # the key are dropped, too: outcomes do not need them.
+            # the supersession key are dropped, too: outcomes do not need them.
             completion.task = None
             completion.supersession_key = _NO_SUPERSESSION_KEY
             del self._in_flight[completion.id]
@@ -313,8 +316,9 @@ class Connection:
             display_ms=frame.display_ms,
         )
         completion = self._find_completion(frame.id)
-        current_request_id = completion and completion.suggestion.request_id
-        if frame.request_id and frame.request_id != current_request_id:
+        # After a reconnect, the ID may belong to another completion. The request ID is unique.
+        known_request_id = completion and completion.suggestion.request_id
+        if frame.request_id and frame.request_id != known_request_id:
             self._backend.record_late_outcome(
                 self._backend.find_principal(), frame.request_id, report
             )
@@ -366,7 +370,7 @@ class Connection:
 
 
 def _id_of(frame: ClientFrame) -> str:
-    return "" if isinstance(frame, NAMELESS) else frame.id
+    return "" if isinstance(frame, FRAMES_WITHOUT_ID) else frame.id
 
 
 def _build_supersession_key(frame: CompleteFrame) -> SupersessionKey:

@@ -62,8 +62,7 @@ def to_warmup_draft(frame: FileOpenedFrame) -> UnvalidatedRequest:
 
 def _to_files(frames: list[FileFrame]) -> tuple[ContextFile, ...]:
     """Convert one file more than the limit allows, so that `receive` rejects too many files."""
-    converted = frames[: MAX_FILES + 1]
     return tuple(
         ContextFile(file.path, file.text, file.edited_at, is_pinned=file.is_pinned)
-        for file in converted
+        for file in frames[: MAX_FILES + 1]
     )

@@ -205,7 +205,7 @@ class _AnyFrame(msgspec.Struct):
 
 
 _TYPES: Final = ("complete", "cancel", "outcome", "file_opened", "typing", "policy")
-NAMELESS: Final = (FileOpenedFrame, TypingFrame, PolicyQueryFrame)  # they have no id
+FRAMES_WITHOUT_ID: Final = (FileOpenedFrame, TypingFrame, PolicyQueryFrame)
 _decode = msgspec.json.Decoder(ClientFrame).decode
 _decode_any = msgspec.json.Decoder(_AnyFrame).decode
 _encode = msgspec.json.Encoder().encode
@@ -236,7 +236,7 @@ def decode_frame(text: str) -> ClientFrame:
         raise InvalidFrame("invalid_json", "The frame is not a JSON object.") from None
     has_request_id = isinstance(frame, OutcomeFrame) and frame.request_id != ""
     min_chars = 0 if has_request_id else 1
-    if not isinstance(frame, NAMELESS) and not min_chars <= len(frame.id) <= MAX_ID_CHARS:
+    if not isinstance(frame, FRAMES_WITHOUT_ID) and not min_chars <= len(frame.id) <= MAX_ID_CHARS:
         raise InvalidFrame("invalid_field", f"id must have 1 to {MAX_ID_CHARS} characters.")
     return frame
 
@@ -303,9 +303,11 @@ def _to_segment_frames(
     frames: list[SegmentFrame] = []
     cached_left = cached_tokens
     for segment in segments:
-        cached = None if cached_left is None else min(cached_left, segment.num_tokens)
+        cached: int | None = None
+        if cached_left is not None:
+            cached = min(cached_left, segment.num_tokens)
+            cached_left -= cached
         frames.append(SegmentFrame(segment.kind, segment.num_tokens, cached))
-        cached_left = None if cached_left is None or cached is None else cached_left - cached
     return frames
 
 

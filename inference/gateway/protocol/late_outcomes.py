@@ -1,8 +1,8 @@
 """Late outcomes: outcomes reported to a gateway or connection that did not serve the completion.
 
 Rules:
-1. The gateway cannot know who made the request, so every ID that rule 2 accepts gets the same
-   empty response, within the rate limits of rule 3. Ingestion compares the report with the
+1. The gateway cannot know which user made the request. So every ID that rule 2 accepts gets the
+   same empty response, within the rate limits of rule 3. Ingestion compares the report with the
    completion's usage record.
 2. A request ID contains the time of the request. An ID that is older than MAX_AGE_MS, or more than
    MAX_AHEAD_MS in the future, is rejected as unknown.

@@ -32,7 +32,8 @@ class SuggestionRecord:
 
     def append_text(self, text: str) -> None:
         """Add the size of `text`. The text is not kept."""
-        self.num_lines += text.count("\n") + (self.num_chars == 0 and text != "")
+        is_first_text = self.num_chars == 0 and text != ""  # it also begins the first line
+        self.num_lines += text.count("\n") + is_first_text
         self.num_chars += len(text)
 
 

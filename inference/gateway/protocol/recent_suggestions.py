@@ -48,11 +48,11 @@ class RecentSuggestions:
 
     def add(self, principal: Principal, request_id: RequestId, text: str) -> None:
         """Remember the size of the suggestion `text`."""
-        if request_id in self._suggestions_by_tenant[principal.snapshot.tenant_id]:
+        suggestions = self._suggestions_by_tenant[principal.snapshot.tenant_id]
+        if request_id in suggestions:
             return  # identical requests share one suggestion, which has one outcome
         suggestion = SuggestionRecord(request_id)
         suggestion.append_text(text)
-        suggestions = self._suggestions_by_tenant[principal.snapshot.tenant_id]
         line = text.partition("\n")[0]
         suggestions[request_id] = _RecentSuggestion(principal.owner, suggestion, len(line))
         if len(suggestions) > MAX_REMEMBERED:
@@ -62,20 +62,20 @@ class RecentSuggestions:
         self, principal: Principal, request_id: RequestId, event: OutcomeEvent, *, after_ms: int
     ) -> None:
         """Record the outcome. Outcomes of unknown completions and repeated ones are ignored."""
-        completion = self._suggestions_by_tenant[principal.snapshot.tenant_id].get(request_id)
-        if completion is None or completion.owner != principal.owner:
+        recent = self._suggestions_by_tenant[principal.snapshot.tenant_id].get(request_id)
+        if recent is None or recent.owner != principal.owner:
             return
         # Only Tabby's agent reports partial acceptance here: the user accepted the first line.
         is_first_line = event is OutcomeEvent.PARTIALLY_ACCEPTED
         after_ms = min(max(after_ms, 0), MAX_NUMBER)
         report = OutcomeReport(
             event,
-            chars=completion.num_chars_of_first_line if is_first_line else None,
+            chars=recent.num_chars_of_first_line if is_first_line else None,
             lines=1 if is_first_line else None,
             after_ms=after_ms,
         )
         try:
-            counts = count_outcome(completion.suggestion, report)
+            counts = count_outcome(recent.suggestion, report)
         except InvalidFrame:
             return
         self._append_record(

@@ -69,8 +69,10 @@ class LeasedBucket:
     spec: BucketSpec
     size: int  # spare units of the next lease
     used_s: float  # last time that a request spent units
-    since: int  # see LeaseRequest; before the first answer, a number that no request has
-    granted_units: int = 0  # in the last answer
+    # See LeaseRequest. Before the first answer, a number that no request has: it differs from the
+    # `since` of all earlier requests.
+    since: int
+    granted_units: int = 0  # in the last answer, without the surplus returned since
     reserved: int = 0  # of a budget: units reserved by requests that have not ended
     spent_since: int = 0  # units spent since the request of the last answer
     # The units of each request that waits for the renewal.
@@ -103,7 +105,7 @@ class LeasedBucket:
             return False
         return self.remaining_units(now_s) - units < self.size // 2 or now_s >= self.renew_at_s
 
-    def is_idle(self, now_s: float) -> bool:
+    def needs_sweep(self, now_s: float) -> bool:
         """Return whether a sweep must return units, or renew the lease of a long request."""
         if self.renewal is not None or now_s - self.used_s <= IDLE_S:
             return False
@@ -151,8 +153,8 @@ class LeasedBucket:
     def apply_spec(self, spec: BucketSpec) -> None:
         """Adopt a changed specification.
 
-        If the bucket is smaller, its lease is not spent until the store answers. The next request
-        returns the surplus.
+        If the bucket is smaller or has another rate, its lease is not spent until the store
+        answers. The next request returns the surplus.
         """
         if spec.capacity < self.spec.capacity or spec.interval_s != self.spec.interval_s:
             self.valid_until_s = float("-inf")
@@ -191,6 +193,7 @@ class LeasedBucket:
         self.renew_at_s = self.requested_s + _RENEW_S
         self.denied_until_s = now_s + grant.wait_s
         self.denied_units = max(1, request.min_units - self.reserved)
+        # The spare units were more than half spent, and the store has filled them up.
         if (
             request.wanted_units - request.needed_units > self.size // 2
             and grant.granted_units == request.wanted_units

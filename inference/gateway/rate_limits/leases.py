@@ -166,16 +166,16 @@ class Leases:
     async def evict_idle(self) -> None:
         """Return idle leases, forget unused buckets, and update the numbers for metrics."""
         now_s = self._clock.monotonic_s()
-        idle: list[LeasedBucket] = []
+        swept_buckets: list[LeasedBucket] = []
         self.num_granted_units, self.num_unanswered = Counter(), 0
         for bucket in [*self._buckets.values(), *self._leaving.values()]:
             self.num_granted_units[bucket.spec.kind] += bucket.granted_units
             self.num_unanswered += not bucket.is_answered and bucket.renewal is None
-            if bucket.is_idle(now_s):
-                idle.append(bucket)
+            if bucket.needs_sweep(now_s):
+                swept_buckets.append(bucket)
             elif _is_forgettable(bucket, now_s):
                 self._remove(bucket)
-        await self._return_units(idle)
+        await self._return_units(swept_buckets)
 
     async def close(self) -> None:
         """Return all units, within CLOSE_S. After that, the leases expire in the store."""
@@ -213,7 +213,10 @@ class Leases:
         return bucket
 
     def _evict(self) -> None:
-        """Evict the least recently used bucket. If its lease is not returned, it expires."""
+        """Evict the least recently used bucket if there are too many.
+
+        If the return of its lease fails, the lease expires in the store.
+        """
         if len(self._buckets) <= self._max_buckets:
             return
         key, bucket = self._buckets.popitem(last=False)

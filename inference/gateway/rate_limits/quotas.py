@@ -114,15 +114,15 @@ class Quotas:
         charges = await self._spend_leases(spend_requests, request) if spend_requests else []
         if rates:
             self._record_usage(principal, request, units)
-        is_action = has_failed = False
+        has_finished = has_failed = False
         try:
             yield
-            is_action = True
+            has_finished = True
         except Exception as error:
             has_failed = not isinstance(error, CompletionDropped | ClientDisconnected)
             raise
         finally:
-            if not is_action and trace.first_sent_s is None:
+            if not has_finished and trace.first_sent_s is None:
                 for charge in charges[: len(rates)]:
                     self.leases.settle(charge, 1)
             elif rates and units == ACTION and request.trigger is not Trigger.PREFETCH:
@@ -181,22 +181,22 @@ class Quotas:
         return [SpendRequest(spec, _estimate_tokens(request, max_prompt_tokens))]
 
     def _estimate_units(self, principal: Principal, request: CompletionRequest) -> int:
-        recent, now_s = (
-            self._recent.get(_holder_of(principal)) or _RecentUsage(),
-            self._clock.monotonic_s(),
-        )
-        is_recent = now_s - recent.requested_s <= REPEAT_S and request.mode is not Mode.CHAT
-        if request.is_warm_up or (is_recent and recent.position_hash == _hash_position(request)):
+        recent = self._recent.get(_holder_of(principal)) or _RecentUsage()
+        now_s = self._clock.monotonic_s()
+        may_be_repeat = now_s - recent.requested_s <= REPEAT_S and request.mode is not Mode.CHAT
+        if request.is_warm_up or (
+            may_be_repeat and recent.position_hash == _hash_position(request)
+        ):
             return 1
-        has_acted = now_s - recent.last_action_s <= PREFETCH_S and recent.num_prefetches > 0
-        return 1 if request.trigger is Trigger.PREFETCH and has_acted else ACTION
+        may_prefetch_cheaply = (
+            now_s - recent.last_action_s <= PREFETCH_S and recent.num_prefetches > 0
+        )
+        return 1 if request.trigger is Trigger.PREFETCH and may_prefetch_cheaply else ACTION
 
     def _record_usage(self, principal: Principal, request: CompletionRequest, units: int) -> None:
         recent = self._get_recent_usage(principal)
-        recent.position_hash, recent.requested_s = (
-            _hash_position(request),
-            self._clock.monotonic_s(),
-        )
+        recent.position_hash = _hash_position(request)
+        recent.requested_s = self._clock.monotonic_s()
         if request.trigger is Trigger.PREFETCH and units < ACTION:
             recent.num_prefetches = max(0, recent.num_prefetches - 1)
 
@@ -257,7 +257,7 @@ def _build_token_spec(
     tenant: TenantId, tier: Tier, tokens: int, day: str, max_prompt_tokens: int
 ) -> BucketSpec:
     capacity = max(1, tokens)
-    max_lease = max(1, capacity // 20)
+    max_lease = max(1, capacity // 20)  # spare tokens that are unavailable to other gateways
     return BucketSpec(
         kind="tokens",
         tenant_id=tenant,

@@ -110,18 +110,20 @@ for i, key in ipairs(KEYS) do
       end
       return math.max(0, math.floor(capacity - used + 1e-6))
     end
+    -- This reads all leases, so only for a new gateway or if units are scarce.
     if not fields[3] or count_free_units() < wanted_units then
       used = used - take_back_ended_leases(key)
     end
     local units, held = count_free_units(), 0
     if units >= needed_units then
+      -- Leave three quarters of the other units to the other gateways.
       local spare = math.floor((units - needed_units) / 4)
       held = needed_units + math.min(wanted_units - needed_units, spare)
     elseif units >= min_units then
       held = units
     else
       held = math.min(kept, units)
-      wait = is_rate and (used + min_units - capacity) * interval or 1000000
+      wait = is_rate and (used + min_units - capacity) * interval or 1000000  -- 1 s for a budget
     end
     used = used + held
 

@@ -185,7 +185,7 @@ class _EffectiveSnapshots:
     def __init__(self, snapshot: TenantSnapshot) -> None:
         self.tenant_id = snapshot.tenant_id
         self._snapshot = snapshot
-        self._spending = UserBudgets(snapshot.spending)
+        self._user_budgets = UserBudgets(snapshot.spending)
         # By the indexes of overrides:
         self._policies: dict[tuple[int, ...], TenantPolicy] = {(): snapshot.policy}
         # By the indexes of overrides and the id of the budgets:
@@ -194,8 +194,8 @@ class _EffectiveSnapshots:
     def for_user(self, user_id: UserId | None) -> TenantSnapshot:
         """Return the snapshot of a user, or of a service key (None), which has no team."""
         indexes = () if user_id is None else self._snapshot.override_indexes.get(user_id, ())
-        spending = self._spending.for_user(user_id)
-        # `_spending` keeps the object, so that its id stays valid.
+        spending = self._user_budgets.for_user(user_id)
+        # `_user_budgets` keeps the object, so that its id stays valid.
         variant = (indexes, id(spending))
         if variant not in self._snapshots_by_variant:
             self._snapshots_by_variant[variant] = msgspec.structs.replace(

@@ -30,7 +30,7 @@ log = structlog.get_logger(__name__)
 class ClaimBatch(msgspec.Struct, frozen=True, array_like=True):
     """A message with the claims of one gateway."""
 
-    gateway: bytes  # a random ID of the sender, which ignores its own messages
+    gateway: bytes  # random ID of the sender: a gateway ignores its own messages
     claims: list[RequestClaim]
 
 

@@ -46,7 +46,7 @@ class RequestClaim(msgspec.Struct, frozen=True, array_like=True):
     def is_superseding(self, other: "RequestClaim") -> bool:
         """Return whether this claim supersedes one of the same subject on another gateway."""
         is_later = self._order > other._order
-        return is_later and _can_supersede(self, other)
+        return is_later and _can_supersede_claim(self, other)
 
     @property
     def _order(self) -> tuple[int, str]:
@@ -69,7 +69,7 @@ class _RunningRequest:
 
         Monotonic times are compared, because the wall clock may have been set in between.
         """
-        return self._order > other._order and _can_supersede(self.claim, other.claim)
+        return self._order > other._order and _can_supersede_claim(self.claim, other.claim)
 
     @property
     def _order(self) -> tuple[float, str]:
@@ -86,7 +86,7 @@ def can_supersede(*, newer_is_prefetch: bool, older_is_prefetch: bool) -> bool:
     return older_is_prefetch or not newer_is_prefetch
 
 
-def _can_supersede(newer: RequestClaim, older: RequestClaim) -> bool:
+def _can_supersede_claim(newer: RequestClaim, older: RequestClaim) -> bool:
     return can_supersede(newer_is_prefetch=newer.is_prefetch, older_is_prefetch=older.is_prefetch)
 
 
@@ -108,8 +108,9 @@ class SupersessionRegistry:
     ) -> Iterator[None]:
         """Cancel the older requests of the same subject, and hold the claim until the block ends.
 
-        Leave the block before the client is told that its request has ended. Raises
-        CompletionDropped (superseded) if a newer request is already in flight here.
+        Leave the block before the client is told that its request has ended. Otherwise a newer
+        request could cancel the task while it sends that message. Raises CompletionDropped
+        (superseded) if a newer request is already in flight here.
         """
         claim = self._make_claim(principal, request, trace)
         task = asyncio.current_task()

@@ -18,6 +18,7 @@ class DnsResolver:
     async def resolve(self, name: str) -> frozenset[str]:
         """Return the IP addresses, at least one. Raises ResolutionFailed."""
         try:
+            # Made here, because a missing or invalid /etc/resolv.conf raises a DNSException.
             resolver = self._resolver = self._resolver or _make_resolver(self._server)
             ipv4_answer, ipv6_answer = await asyncio.gather(
                 *(

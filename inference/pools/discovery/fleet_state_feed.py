@@ -19,7 +19,7 @@ from caret.contracts.added_replicas import (
     ADDITIONS_CHANGED,
     ADDITIONS_VERSION,
     ReplicaChange,
-    decode_addition,
+    decode_replica_change,
 )
 from caret.contracts.drained_replicas import DRAINS, DRAINS_CHANGED, DRAINS_VERSION
 from caret.contracts.experiments import (
@@ -126,7 +126,7 @@ class AddedReplicaFeed(FleetStateFeed):
         replicas_by_pool: defaultdict[str, list[Replica]] = defaultdict(list)
         for data in list(entries.values())[:MAX_ADDITIONS]:
             try:
-                addition = decode_addition(data)
+                addition = decode_replica_change(data)
                 replicas_by_pool[addition.pool].append(_to_replica(addition))
             # The entry has a newer format, or was not written by Caret. Other entries are applied.
             except (msgspec.DecodeError, BadSetting, ValueError) as error:

@@ -28,9 +28,9 @@ _CONNECT_S: Final = 3.0
 _LIST_S: Final = 10.0
 _SLACK_S: Final = 10.0  # beyond WATCH_S, until a silent connection counts as broken
 _MAX_LIST_BYTES: Final = 32 * 1024 * 1024
-# A slice has at most 1,000 endpoints of about 400 bytes. aiohttp reads lines of up to twice this
-# constant.
-_LINE_BYTES: Final = 1024 * 1024
+# aiohttp reads lines of up to twice this size. The longest line has a slice of 1,000 endpoints of
+# about 400 bytes each.
+_READ_BUFFER_BYTES: Final = 1024 * 1024
 _SERVICE_LABEL: Final = "kubernetes.io/service-name"
 _decode_listing = msgspec.json.Decoder(EndpointSliceList).decode
 _decode_change = msgspec.json.Decoder(WatchEvent).decode
@@ -120,7 +120,7 @@ class KubernetesApi:
                 params=selector | query,
                 headers=self._account.make_headers(),
                 ssl=self._account.make_ssl_context(),
-                read_bufsize=_LINE_BYTES,
+                read_bufsize=_READ_BUFFER_BYTES,
                 allow_redirects=False,  # the token must not be sent to another server
                 timeout=aiohttp.ClientTimeout(
                     total=None, sock_connect=_CONNECT_S, sock_read=WATCH_S + _SLACK_S

@@ -6,8 +6,9 @@ A round resolves the service names, checks identities and updates the members.
 
 Rules:
 1. A replica that was discovered, or added by an operator, gets requests after its identity check.
-2. A configured replica gets requests unless its identity contradicts the pool's. An engine that
-   starts after the gateway is checked in the next round.
+2. A configured replica gets requests unless its identity contradicts the pool's. Before its first
+   identity, it gets none while its host name has no address. An engine that starts after the
+   gateway is checked in the next round.
 3. If a name has no addresses, or the resolver does not answer, the known replicas remain.
 4. A replica that leaves gets no new requests. Its requests in flight continue.
 5. Operators can add replicas only at addresses that the configuration allows; nothing is sent to
@@ -73,8 +74,9 @@ class _CandidateReplicas:
     def __init__(self, pool: Pool) -> None:
         self.configured_replicas: Final = pool.replicas
         self.discovered_replicas: tuple[Replica, ...] = ()
-        self.added: tuple[Replica, ...] = ()  # by operators, at allowed addresses
-        self.disallowed: tuple[Replica, ...] = ()  # by operators, at other addresses
+        # Added by operators, at allowed addresses and at other addresses:
+        self.allowed_additions: tuple[Replica, ...] = ()
+        self.disallowed_additions: tuple[Replica, ...] = ()
         self.identities: dict[str, ReplicaIdentity] = {}  # by url
         self.failures: dict[str, MismatchReason] = {}  # by url: why the last fetch failed
         self.pool_identity = PoolIdentity()
@@ -92,11 +94,11 @@ class _CandidateReplicas:
 
     @property
     def all_replicas(self) -> tuple[Replica, ...]:
-        return (*self.configured_or_discovered, *self._exclude_configured(self.added))
+        return (*self.configured_or_discovered, *self._exclude_configured(self.allowed_additions))
 
     @property
     def disallowed_replicas(self) -> tuple[Replica, ...]:
-        return self._exclude_configured(self.disallowed)
+        return self._exclude_configured(self.disallowed_additions)
 
     def has_joined(self, replica: Replica) -> bool:
         """Return whether the replica gets requests.
@@ -160,11 +162,13 @@ class PoolMembers:
         for name, candidates in self._candidates.items():
             patterns = self._pools.by_name[name].allowed_replica_hosts
             pool_additions = tuple(added.get(name, ()))
-            candidates.added = tuple(
+            candidates.allowed_additions = tuple(
                 addition for addition in pool_additions if _is_allowed(addition, patterns)
             )
-            candidates.disallowed = tuple(
-                addition for addition in pool_additions if addition not in candidates.added
+            candidates.disallowed_additions = tuple(
+                addition
+                for addition in pool_additions
+                if addition not in candidates.allowed_additions
             )
             self._update_members(name)
         self.request_reconcile()
@@ -177,13 +181,13 @@ class PoolMembers:
 
     async def run(self) -> None:
         """Run rounds until cancelled."""
-        number = 0
+        num_rounds = 0  # since the last full check, without the rounds that changes trigger
         while True:
             await asyncio.sleep(MIN_ROUND_S)
             if not await self._wait_for_change():
-                number += 1
-            await self.reconcile(checks_all=number == FULL_CHECK_ROUNDS)
-            number %= FULL_CHECK_ROUNDS
+                num_rounds += 1
+            await self.reconcile(checks_all=num_rounds == FULL_CHECK_ROUNDS)
+            num_rounds %= FULL_CHECK_ROUNDS
 
     async def _wait_for_change(self) -> bool:
         """Wait for a change or the end of the round's time. Return whether there was a change."""
@@ -262,7 +266,7 @@ class PoolMembers:
             pool,
             candidates.list_identities(candidates.configured_or_discovered),
             candidates.pool_identity,
-            newcomers=candidates.list_identities(candidates.added),
+            newcomers=candidates.list_identities(candidates.allowed_additions),
         )
         mismatches = {
             replica: mismatch
@@ -274,7 +278,7 @@ class PoolMembers:
             replica: IdentityMismatch(MismatchReason.HOST_NOT_ALLOWED, replica.host, allowed_hosts)
             for replica in candidates.disallowed_replicas
         }
-        self._log_mismatches(name, candidates.mismatches, mismatches)
+        self._log_mismatches(name, candidates, mismatches)
         candidates.mismatches = mismatches
         members = tuple(filter(candidates.has_joined, candidates.all_replicas))
         if members != pool.replicas:
@@ -295,9 +299,10 @@ class PoolMembers:
     def _log_mismatches(
         self,
         pool: str,
-        before: Mapping[Replica, IdentityMismatch],
+        candidates: _CandidateReplicas,
         now: Mapping[Replica, IdentityMismatch],
     ) -> None:
+        before = candidates.mismatches
         for replica, mismatch in now.items():
             if before.get(replica) != mismatch:
                 log.error(
@@ -308,8 +313,9 @@ class PoolMembers:
                     actual=mismatch.actual,
                     expected=mismatch.expected,
                 )
-        for replica in before.keys() - now.keys():
-            log.info("replica.accepted", pool=pool, replica=replica.name)
+        for replica in candidates.all_replicas:  # without rejected replicas that have left
+            if replica in before and replica not in now:
+                log.info("replica.accepted", pool=pool, replica=replica.name)
 
     def _set_replicas(self, pool: Pool, members: Iterable[Replica]) -> None:
         self._pools.set_replicas(pool.name, members)

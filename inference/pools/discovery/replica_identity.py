@@ -76,13 +76,9 @@ def derive_pool_identity(
     def find_majority(
         read_statement: Callable[[ReplicaIdentity], T | None], previous_statement: T | None
     ) -> T | None:
-        return _choose_most_common(
-            identities,
-            read_statement,
-            _choose_most_common(newcomers, read_statement, previous_statement)
-            if _is_none_known(identities, read_statement)
-            else previous_statement,
-        )
+        is_stated = any(read_statement(identity) is not None for identity in identities)
+        voters = identities if is_stated else newcomers
+        return _choose_most_common(voters, read_statement, previous_statement)
 
     return PoolIdentity(
         root=find_majority(lambda identity: identity.root(pool.model), previous.root),
@@ -133,10 +129,3 @@ def _choose_most_common(
     max_count = max(counts.values())
     most_common = [value for value, count in counts.items() if count == max_count]
     return previous if previous in most_common else min(most_common, key=str)
-
-
-def _is_none_known(
-    identities: Iterable[ReplicaIdentity],
-    read_statement: Callable[[ReplicaIdentity], T | None],
-) -> bool:
-    return all(read_statement(identity) is None for identity in identities)

@@ -32,7 +32,8 @@ class HealthStatus(StrEnum):
 
     HEALTHY = "healthy"
     UNHEALTHY = "unhealthy"  # the replica reports this, or there is no server at its address
-    TIMED_OUT = "timed_out"  # no response in time: the replica is dead or busy
+    # No response in time, or the connection was lost: the replica is dead or busy.
+    TIMED_OUT = "timed_out"
 
 
 @dataclass(slots=True)
@@ -74,7 +75,7 @@ class _ReplicaHealth:
 class ReplicaAttempt:
     """One request at a replica.
 
-    It has no result if it ends before the first text although the replica did not fail.
+    It has no result if it ends without any text and without a failure of the replica.
     """
 
     clock: Clock
@@ -264,8 +265,8 @@ class ReplicaStates:
     def _advance(self, replica: Replica, event: CircuitEvent) -> None:
         health = self._get_health(replica)
         before, health.circuit = health.circuit, advance(health.circuit, event)
-        # Each failure of an open circuit starts the cooldown again.
-        if health.circuit is CircuitState.OPEN and event is not CircuitEvent.COOLDOWN_OVER:
+        # Only failures lead to this state. Each failure starts the cooldown again.
+        if health.circuit is CircuitState.OPEN:
             health.cooldown_until_s = self._clock.monotonic_s() + COOLDOWN_S
         if health.circuit is not before:
             log.info("replica.circuit_changed", replica=replica.name, circuit=health.circuit.value)

@@ -71,7 +71,7 @@ class AcceptanceRates:
         )
         self._drafted: dict[RequestKind, float] = defaultdict(float)
         self._accepted: dict[RequestKind, float] = defaultdict(float)
-        self._drafts: dict[RequestKind, float] = defaultdict(float)
+        self._num_drafts: dict[RequestKind, float] = defaultdict(float)
         self._accepted_at: list[dict[RequestKind, float]] = []  # by position
         self._num_tokens: dict[RequestKind, float] = defaultdict(float)
         self._excess_squares = 0.0  # squares of (accepted - MIN_ACCEPTANCE * drafted)
@@ -84,7 +84,7 @@ class AcceptanceRates:
             for kind in row:
                 row[kind] *= remaining_share
         for sums in (
-            *(self._drafted, self._accepted, self._drafts, self._num_tokens),
+            *(self._drafted, self._accepted, self._num_drafts, self._num_tokens),
             *self._accepted_at,
         ):
             for kind in sums:
@@ -100,7 +100,7 @@ class AcceptanceRates:
                 self._squares[kind][other_kind] += tokens * other_tokens / total
             self._drafted[kind] += tokens * window.drafted / total
             self._accepted[kind] += tokens * window.accepted / total
-            self._drafts[kind] += tokens * window.num_drafts / total
+            self._num_drafts[kind] += tokens * window.num_drafts / total
             self._num_tokens[kind] += tokens
         self._add_positions(window, total)
         excess = window.accepted - MIN_ACCEPTANCE * window.drafted
@@ -124,9 +124,9 @@ class AcceptanceRates:
         )
         if inverse is None:
             return {}
-        drafted, accepted, drafts, *accepted_at = (
+        drafted, accepted, num_drafts, *accepted_at = (
             _multiply(inverse, [_sum_group(sums, group) for group in groups])
-            for sums in (self._drafted, self._accepted, self._drafts, *self._accepted_at)
+            for sums in (self._drafted, self._accepted, self._num_drafts, *self._accepted_at)
         )
         excess = [a - MIN_ACCEPTANCE * d for a, d in zip(accepted, drafted, strict=True)]
         variance = self._estimate_variance(groups, excess)
@@ -136,7 +136,7 @@ class AcceptanceRates:
                 is_low=excess[n] + _STANDARD_ERRORS * math.sqrt(variance * inverse[n][n]) < 0,
                 num_tokens=self._num_tokens[group[0]],
                 by_position=tuple(
-                    _compute_share(accepted_here[n], drafts[n]) or 0.0
+                    _compute_share(accepted_here[n], num_drafts[n]) or 0.0
                     for accepted_here in accepted_at
                 ),
             )
@@ -150,11 +150,9 @@ class AcceptanceRates:
         frequent = sorted(frequent, key=lambda kind: -self._num_tokens[kind])[:_MAX_KINDS]
         infrequent_kinds = [kind for kind in self._num_tokens if kind not in frequent]
         singles = [[kind] for kind in frequent]
-        return (
-            [*singles, infrequent_kinds]
-            if infrequent_kinds and self._sum_squares(infrequent_kinds, infrequent_kinds)
-            else singles
-        )
+        # A group without squares would make the matrix singular.
+        has_others = self._sum_squares(infrequent_kinds, infrequent_kinds) > 0
+        return [*singles, infrequent_kinds] if has_others else singles
 
     def _sum_squares(self, rows: Sequence[RequestKind], columns: Sequence[RequestKind]) -> float:
         return sum(self._squares[row].get(column, 0.0) for row in rows for column in columns)

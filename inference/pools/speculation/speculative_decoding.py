@@ -136,8 +136,6 @@ class SpeculationTracker:
 
         `pool` is the name of a pool.
         """
-        if not self._low_since_s:
-            return True
         low_since_s = self._low_since_s.get(_to_kind(pool, language))
         if low_since_s is None:
             return True
@@ -249,7 +247,7 @@ def _read_counters(values: Mapping[str, list[float]]) -> _Counters:
 
 
 def _close_window(watched_replica: _WatchedReplica, current: _Counters) -> None:
-    """Close the window, and use it for the estimates. Too small a window stays open."""
+    """Close the window, and use it for the estimates. A window with too few tokens stays open."""
     before = watched_replica.before
     difference = current.increase_since(before) if before is not None else None
     if difference is not None and 0 <= difference.generated < MIN_WINDOW_TOKENS:

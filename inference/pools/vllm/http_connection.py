@@ -197,6 +197,7 @@ class HttpConnection(asyncio.Protocol):
             return  # an informational response before the final one, or no valid response
         self._is_awaiting_response = False
         self._cancel_stall()
+        # If the request was not sent completely, its rest would be sent before the next request.
         if not self._parser.should_keep_alive() or self._transport.get_write_buffer_size():
             self._close(ConnectionLost)
         if self._on_end is not None:

@@ -42,7 +42,7 @@ class AdmissionMetrics:
             calls.add_metric([result], leases.num_calls[result])
         leased_units = GaugeMetricFamily(
             "caret_leased_units",
-            "Units leased by this gateway: tenths of requests, tokens, or micros of money.",
+            "Units leased by this gateway: tenths of actions, tokens, or micros of money.",
             labels=["limit"],
         )
         for kind, units in leases.num_granted_units.items():

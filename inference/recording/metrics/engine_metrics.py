@@ -58,11 +58,11 @@ _COUNTERS: Final[tuple[tuple[str, str, str], ...]] = (
 
 class EngineMetricsPoller:
     def __init__(
-        self, reader: EngineMetricsReader, replicas: Callable[[], Iterable[Replica]]
+        self, reader: EngineMetricsReader, list_replicas: Callable[[], Iterable[Replica]]
     ) -> None:
-        """`replicas` returns the current replicas. It is called in each round."""
+        """`list_replicas` returns the current replicas. It is called in each round."""
         self._reader = reader
-        self._replicas = replicas
+        self._list_replicas = list_replicas
         # By the replica's name; None: the replica did not respond to the last poll.
         self._values_by_replica: dict[str, MetricValues | None] = {}
 
@@ -74,7 +74,7 @@ class EngineMetricsPoller:
 
     async def poll(self) -> None:
         """Read the metrics of all replicas once. Delete those of replicas that left."""
-        replicas = tuple(self._replicas())
+        replicas = tuple(self._list_replicas())
         for name in self._values_by_replica.keys() - {replica.name for replica in replicas}:
             del self._values_by_replica[name]
         async with asyncio.TaskGroup() as group:

@@ -1,4 +1,7 @@
-"""Metrics of the gateway's current state, computed when they are read, and of background tasks."""
+"""Metrics of the gateway's state, background tasks and event loop.
+
+Only the event loop is measured all the time. All other metrics are computed when they are read.
+"""
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -20,7 +23,7 @@ from inference.prefix_cache.warmup import WarmupQueue
 from inference.recording.metrics.fast_counters import FastHistograms
 
 PROBE_EVERY_S: Final = 0.1  # between two measurements of the event loop's lag
-_BOUNDS_S: Final = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2.5)
+_LAG_BOUNDS_S: Final = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2.5)
 
 
 class EventLoopLagProbe:
@@ -31,7 +34,7 @@ class EventLoopLagProbe:
         self._lag = FastHistograms(
             "caret_event_loop_lag_seconds",
             "Delay with which a sleeping task is woken.",
-            bounds=_BOUNDS_S,
+            bounds=_LAG_BOUNDS_S,
         )
 
     async def run(self) -> None:
@@ -46,6 +49,7 @@ class EventLoopLagProbe:
         yield self._lag.to_family()
 
 
+# CPU time, memory and open files of this process.
 _PROCESS: Final = ProcessCollector(registry=None)
 
 
@@ -68,8 +72,8 @@ class GatewayMetrics:
     # Returns the name of the pool, the name of the replica and the reason of each rejection.
     rejected_replicas: Callable[[], Iterable[tuple[str, str, IdentityMismatch]]] = tuple
     region: str = "local"
-    # Returns for each name whether the gateway has this capability: public_code_filter, retrieval
-    # and experiments. Some policies need them.
+    # Returns whether the gateway has each capability, by name: public_code_filter, retrieval and
+    # experiments. Some policies need a capability.
     capabilities: Callable[[], Mapping[str, bool]] = dict
 
     def collect(self) -> Iterator[Metric]:
@@ -123,7 +127,7 @@ class GatewayMetrics:
             "1 for the sharing of each pool in the pools file: default, shared or dedicated.",
             labels=["pool", "sharing"],
         )
-        members = GaugeMetricFamily(
+        replica_info = GaugeMetricFamily(
             "caret_pool_replica_info",
             "1 for each replica of a pool. Without speculative decoding, `speculation` is empty.",
             labels=["pool", "replica", "speculation"],
@@ -135,11 +139,11 @@ class GatewayMetrics:
         )
         for pool in self.pools.by_name.values():
             pool_info.add_metric([pool.name, pool.tier, pool.model], 1)
-            sharing.add_metric([pool.name, self._name_sharing(pool)], 1)
+            sharing.add_metric([pool.name, self._find_sharing(pool)], 1)
             for hosts in pool.allowed_replica_hosts:
                 allowed_hosts.add_metric([pool.name, hosts], 1)
             for replica in pool.replicas:
-                members.add_metric([pool.name, replica.name, replica.speculation or ""], 1)
+                replica_info.add_metric([pool.name, replica.name, replica.speculation or ""], 1)
         rejections = GaugeMetricFamily(
             "caret_replica_rejected",
             "1 for each rejected replica of a pool, with the reason.",
@@ -148,9 +152,9 @@ class GatewayMetrics:
         for pool_name, replica_name, mismatch in self.rejected_replicas():
             details = (mismatch.reason.value, mismatch.actual, mismatch.expected)
             rejections.add_metric([pool_name, replica_name, *details], 1)
-        yield from (pool_info, sharing, members, allowed_hosts, rejections)
+        yield from (pool_info, sharing, replica_info, allowed_hosts, rejections)
 
-    def _name_sharing(self, pool: Pool) -> str:
+    def _find_sharing(self, pool: Pool) -> str:
         if pool.tenants:
             return "dedicated"
         is_default = self.pools.find_shared(pool.tier).name == pool.name

@@ -35,7 +35,7 @@ def read_file(path: Path) -> MeasuredInputs:
     inputs: MeasuredInputs = {}
     for entry in objects:
         inputs |= (
-            _read_inputs(entry, path) if "figure" not in entry else _read_named_inputs(entry, path)
+            _read_benchmark_line(entry, path) if "figure" in entry else _read_inputs(entry, path)
         )
     try:
         return inputs | _estimate_cold_prefill(objects)
@@ -53,9 +53,9 @@ def compute_inputs(before: Totals, after: Totals, *, seconds: float) -> Measured
     requests = after["caret_completions_total"] - before["caret_completions_total"]
     if requests > 0:
         inputs["requests_per_s"] = requests / seconds
-    for name, (dividends, divisor) in _RATIOS.items():
+    for name, (dividend, divisor) in _RATIOS.items():
         if after[divisor] > 0:
-            inputs[name] = sum(after[counter] for counter in dividends) / after[divisor]
+            inputs[name] = after[dividend] / after[divisor]
     prefilled = after["vllm:prompt_tokens_total"] - after["vllm:prefix_cache_hits_total"]
     prefill_s = after["vllm:request_prefill_time_seconds_sum"]
     if prefilled > 0 and prefill_s > 0:
@@ -63,15 +63,12 @@ def compute_inputs(before: Totals, after: Totals, *, seconds: float) -> Measured
     return inputs
 
 
-# For each input, the counters whose sum is divided, and the counter that is the divisor.
-_RATIOS: Final[Mapping[str, tuple[tuple[str, ...], str]]] = {
-    "context_tokens": (("caret_prompt_tokens_total",), "caret_assembled_prompts_total"),
-    "hit_rate": (("caret_cached_tokens_total",), "caret_prompt_tokens_with_cache_info_total"),
-    "output_tokens": (("caret_generated_tokens_total",), "caret_assembled_prompts_total"),
-    "stream_tokens_per_s": (
-        ("vllm:generation_tokens_total",),
-        "vllm:request_decode_time_seconds_sum",
-    ),
+# For each input, the two counters whose quotient is the input: the dividend and the divisor.
+_RATIOS: Final[Mapping[str, tuple[str, str]]] = {
+    "context_tokens": ("caret_prompt_tokens_total", "caret_assembled_prompts_total"),
+    "hit_rate": ("caret_cached_tokens_total", "caret_prompt_tokens_with_cache_info_total"),
+    "output_tokens": ("caret_generated_tokens_total", "caret_assembled_prompts_total"),
+    "stream_tokens_per_s": ("vllm:generation_tokens_total", "vllm:request_decode_time_seconds_sum"),
 }
 
 
@@ -137,8 +134,8 @@ def _read_inputs(entry: Mapping[str, Any], path: Path) -> MeasuredInputs:
     return {name: _read_number(name, value, path) for name, value in entry.items()}
 
 
-def _read_named_inputs(line: Mapping[str, Any], path: Path) -> MeasuredInputs:
-    """Return the figure of a benchmark's line; nothing if its name is not that of an input."""
+def _read_benchmark_line(line: Mapping[str, Any], path: Path) -> MeasuredInputs:
+    """Return the figure in the line; nothing if the figure is not an input of the plan."""
     name = line["figure"]
     return {name: _read_number(name, line.get("value"), path)} if name in NUMBERS else {}
 
@@ -165,10 +162,12 @@ def _estimate_cold_prefill(lines: Iterable[Mapping[str, Any]]) -> MeasuredInputs
     mean_tokens = math.fsum(tokens for tokens, _ in points) / len(points)
     mean_s = math.fsum(seconds for _, seconds in points) / len(points)
     sum_of_squares = math.fsum((tokens - mean_tokens) ** 2 for tokens, _ in points)
-    slope = math.fsum((tokens - mean_tokens) * (seconds - mean_s) for tokens, seconds in points)
-    if sum_of_squares == 0 or slope <= 0:
+    sum_of_products = math.fsum(
+        (tokens - mean_tokens) * (seconds - mean_s) for tokens, seconds in points
+    )
+    if sum_of_squares == 0 or sum_of_products <= 0:
         return {}
-    s_per_token = slope / sum_of_squares
+    s_per_token = sum_of_products / sum_of_squares
     overhead_ms = max(0.0, (mean_s - s_per_token * mean_tokens) * 1000)
     return {"prefill_tokens_per_s": 1 / s_per_token, "overhead_ms": overhead_ms}
 

@@ -46,8 +46,8 @@ class PlotLabels:
         "%(requests_per_s)s requests/s on %(num_gpus)s GPUs, prompts of %(context_tokens)s tokens,"
         " %(queue)s queue"
     )
-    across: str = "share of prompt tokens that are cached (%)"  # horizontal axis
-    up: str = "first token (ms)"  # vertical axis
+    x_axis: str = "share of prompt tokens that are cached (%)"
+    y_axis: str = "first token (ms)"
     overloaded: str = "overloaded"
 
 
@@ -59,7 +59,7 @@ class _Scale:
 
     def __init__(self, low_rate: float, values_ms: Sequence[float]) -> None:
         self.low_rate = low_rate
-        # The ends of the vertical axis, as powers of ten.
+        # The ends of the vertical axis, as exponents of ten.
         self.low = math.floor(math.log10(max(min(values_ms), 0.1)))
         self.high = max(self.low + 1, math.ceil(math.log10(max(values_ms))))
 
@@ -127,7 +127,7 @@ def draw_plot(
 def _compute_curve(plan: CapacityPlan, steps: int) -> list[HitRateRow]:
     """Compute rows up to the hit rate at which all requests are warm.
 
-    If the given hit rate is higher, the rows end there.
+    If the given hit rate is higher, the rows end at the given hit rate.
     """
     figures = plan.figures
     all_warm = 1 - figures.warm_tokens / figures.context_tokens
@@ -139,7 +139,7 @@ def _compute_curve(plan: CapacityPlan, steps: int) -> list[HitRateRow]:
 
 
 def _find_low_rate(overloaded_rates: Sequence[float]) -> float:
-    """Return the axis's lowest hit rate, a multiple of 5% just below the overload, or 0."""
+    """Return the lowest hit rate to draw: 0, or a multiple of 5% just below the overload's end."""
     return (
         min(0.9, math.floor(max(overloaded_rates) * 20 - 1) / 20)
         if overloaded_rates and max(overloaded_rates) > 0.1
@@ -174,11 +174,11 @@ def _draw_axes(scale: _Scale, labels: PlotLabels) -> list[str]:
         parts.append(_write_line(_LEFT, y, right, y, class_="grid"))
         parts.append(_write_text(f"{10.0**decade:,g}", _LEFT - 10, y + 4, text_anchor="end"))
     parts.append(
-        _write_text(labels.across, (_LEFT + right) / 2, _HEIGHT - 20, text_anchor="middle")
+        _write_text(labels.x_axis, (_LEFT + right) / 2, _HEIGHT - 20, text_anchor="middle")
     )
-    height = (_TOP + bottom) / 2
-    label_attributes = {"text_anchor": "middle", "transform": f"rotate(-90 20 {height:g})"}
-    parts.append(_write_text(labels.up, 20, height, **label_attributes))
+    middle_y = (_TOP + bottom) / 2
+    label_attributes = {"text_anchor": "middle", "transform": f"rotate(-90 20 {middle_y:g})"}
+    parts.append(_write_text(labels.y_axis, 20, middle_y, **label_attributes))
     return parts
 
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Final
 
 _MAX_INVERSE: Final = 1e30  # a probability of one in this many counts as zero
-_MIN_SHARE: Final = 1e-17  # smallest share of a sum that a float can represent
+_MIN_SHARE: Final = 1e-17  # of a sum; adding less does not change the sum of floats
 
 
 class QueueUnstable(Exception):
@@ -104,6 +104,7 @@ def sojourn_quantile_s(wait: WaitDistribution, service: ServiceTime, quantile: f
 
     `quantile` is this share, 0 to 1.
     """
+    # Not 0 even if all service times are 0, because the bound is doubled.
     low_s, high_s = 0.0, max(seconds for _, seconds in service.kinds) + 1e-6
     while _probability_over(wait, service, high_s) > 1 - quantile:
         high_s *= 2

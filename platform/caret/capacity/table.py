@@ -61,7 +61,7 @@ def _build_load_table(plan: CapacityPlan) -> Table:
         f"requests in flight, {_format_gpus(plan.num_gpus)}",
         *(_format_num_in_flight(load) for load in loads),
     )
-    table.add_row("GPUs busy all the time", *(f"{load.busy_gpus:,.1f}" for load in loads))
+    table.add_row("GPUs busy on average", *(f"{load.busy_gpus:,.1f}" for load in loads))
     utilisation = f"GPUs at a utilisation of {plan.figures.utilisation:.0%}"
     table.add_row(utilisation, *(Text(f"{load.gpus:,}", style="bold") for load in loads))
     target = f"GPUs for a p99 of {plan.figures.target_ms:g} ms"

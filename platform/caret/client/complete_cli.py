@@ -134,9 +134,9 @@ def _read_file(file: Path) -> str:
 
 
 def _find_target(tenant: str) -> GatewayTarget:
-    """Return URL and API key, from the environment or of a local demonstration tenant.
+    """Return URL and API key from the environment, or else those of the local installation.
 
-    `tenant`: slug. Raises MissingInput.
+    `tenant`: slug of the demonstration tenant whose key is used. Raises MissingInput.
     """
     url, key = os.environ.get("CARET_GATEWAY_URL"), os.environ.get("CARET_API_KEY")
     if url and key:

@@ -16,9 +16,9 @@ log = structlog.get_logger(__name__)
 
 @asynccontextmanager
 async def run_background_tasks(named_runs: Iterable[tuple[str, Run]]) -> AsyncIterator[None]:
-    """Run each function in a task until the block ends. The names are for logs.
+    """Run each function in a task until the block ends. Then cancel the tasks and wait for them.
 
-    Then cancel the tasks and wait for their end.
+    The names are for logs.
     """
     tasks = [asyncio.create_task(_keep_running(name, run)) for name, run in named_runs]
     try:

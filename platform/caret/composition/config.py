@@ -19,7 +19,7 @@ from inference.config import DataPlaneConfig
 # Traces are exported if one of these is set.
 _COLLECTOR_SETTINGS: Final = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 # The folder in which Kubernetes puts the token of a pod's service account.
-KUBERNETES_ACCOUNT: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
+KUBERNETES_ACCOUNT_DIR: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
 # The share of completions with a trace. A trace has up to ten spans, and a span takes 10 us.
 _TRACE_SHARE: Final = 0.1
 
@@ -41,15 +41,13 @@ def read_data_plane_config() -> DataPlaneConfig:
         dns_resolver=env_server("CARET_DNS_RESOLVER"),
         kubernetes_url=env_text("CARET_KUBERNETES_API", _kubernetes_url()).rstrip("/"),
         kubernetes_service_account_dir=Path(
-            env_text("CARET_KUBERNETES_SERVICE_ACCOUNT_DIR", KUBERNETES_ACCOUNT)
+            env_text("CARET_KUBERNETES_SERVICE_ACCOUNT_DIR", KUBERNETES_ACCOUNT_DIR)
         ),
         journal_dir=Path(env_text("CARET_JOURNAL_DIR", str(home / "journal"))),
         allowed_origins=frozenset(env_list("CARET_ALLOWED_ORIGINS")),
         experiments_file=_optional_path("CARET_EXPERIMENTS_FILE"),
         public_code_file=_optional_path("CARET_PUBLIC_CODE_INDEX"),
-        public_code_folder=Path(
-            env_text("CARET_PUBLIC_CODE_FOLDER", str(find_home_folder() / "public-code"))
-        ),
+        public_code_folder=Path(env_text("CARET_PUBLIC_CODE_FOLDER", str(home / "public-code"))),
         has_retrieval=env_bool("CARET_RETRIEVAL", False),
         max_concurrent_completions=env_int(
             "CARET_MAX_CONCURRENT_COMPLETIONS", 512, low=1, high=100_000

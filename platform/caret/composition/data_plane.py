@@ -92,9 +92,9 @@ class SharedConnections:
 
 @asynccontextmanager
 async def open_data_plane(config: DataPlaneConfig) -> AsyncIterator[DataPlane]:
-    """Yield the data plane, and run its background tasks until the block ends. Raises BadSetting.
+    """Yield the data plane, and run its background tasks until the block ends.
 
-    Then ship the journal and return the leases, each within a time limit.
+    Then ship the journal and return the leases, each within a time limit. Raises BadSetting.
     """
     keep_cancellations()
     clock = SystemClock()
@@ -115,18 +115,18 @@ async def open_data_plane(config: DataPlaneConfig) -> AsyncIterator[DataPlane]:
         open_lease_redis(config.redis_url, socket_timeout_s=_REDIS_TIMEOUT_S) as leases,
         aiohttp.ClientSession() as session,
         engines,
-        _open_traces(config) as traces,
+        _open_spans(config) as span_recorders,
     ):
         recorder = Recorder(
             journal=SlowestRequestsJournal(CountingJournal(journal, metrics), slowest),
             clock=clock,
-            observers=(metrics, SlowLog(clock), *traces),
+            observers=(metrics, SlowLog(clock), *span_recorders),
         )
         load_all()  # the grammars of all languages, so that no completion waits for one
-        links = SharedConnections(redis, leases, engines, session, ClaimQueue())
-        plane = _build_plane(config, clock, snapshot_store, recorder, links)
+        shared = SharedConnections(redis, leases, engines, session, ClaimQueue())
+        plane = _build_plane(config, clock, snapshot_store, recorder, shared)
         drains = DrainFeed(redis, plane.router.replicas)
-        pool_members, watches = make_pool_members(config, plane, session)
+        pool_members, discovery_tasks = make_pool_members(config, plane, session)
         additions = AddedReplicaFeed(redis, pool_members)
         experiments = ExperimentFeed(redis, plane.admission.experiments, _check_variants)
         public_code = PublicCodeFeed(redis, plane.public_code, config.public_code_folder)
@@ -141,8 +141,8 @@ async def open_data_plane(config: DataPlaneConfig) -> AsyncIterator[DataPlane]:
                 (
                     *(("journal", shipping), ("leases", lease_return)),
                     *((feed.name, feed.run) for feed in feeds),
-                    *(("membership", pool_members.run), *watches),
-                    *_list_background_tasks(config, plane, links),
+                    *(("pool_members", pool_members.run), *discovery_tasks),
+                    *_list_background_tasks(config, plane, shared),
                 )
             ),
             serve_metrics(
@@ -183,23 +183,23 @@ async def _open_lease_return(leases: Leases) -> AsyncIterator[Run]:
 
 
 def _list_background_tasks(
-    config: DataPlaneConfig, plane: DataPlane, links: SharedConnections
+    config: DataPlaneConfig, plane: DataPlane, shared: SharedConnections
 ) -> Iterator[tuple[str, Run]]:
     """Yield the background tasks by name."""
     yield (
         "snapshots",
-        SnapshotFeed(links.redis, plane.snapshots, is_relayed=config.is_behind_relay).run,
+        SnapshotFeed(shared.redis, plane.snapshots, is_relayed=config.is_behind_relay).run,
     )
-    yield "claims", SupersessionFeed(links.redis, links.claims, plane.admission.supersession).run
+    yield "claims", SupersessionFeed(shared.redis, shared.claims, plane.admission.supersession).run
     yield "warm-ups", partial(plane.warmup_queue.run, partial(warm_up, plane))
     yield (
         "speculation",
         partial(plane.router.speculation.run, every_s=config.engine_metrics_interval_s),
     )
-    yield "health", _make_health_checker(plane, links.session).run
-    yield "overdue", partial(reroute_overdue, plane.router.replicas)
-    yield "forgetting", partial(evict_expired_forever, plane.prompt_writers.values())
-    yield "collector", _make_gc_scheduler(plane).run
+    yield "health", _make_health_checker(plane, shared.session).run
+    yield "reroutes", partial(reroute_overdue, plane.router.replicas)
+    yield "prompt_eviction", partial(evict_expired_forever, plane.prompt_writers.values())
+    yield "garbage_collection", _make_gc_scheduler(plane).run
     yield "kv_events", KvEventFeeds(plane.router.pools, plane.router.index).run
     if plane.content_capture is not None:
         yield "content_capture", plane.content_capture.sender.run
@@ -208,7 +208,7 @@ def _list_background_tasks(
 
 
 @asynccontextmanager
-async def _open_traces(config: DataPlaneConfig) -> AsyncIterator[tuple[CompletionObserver, ...]]:
+async def _open_spans(config: DataPlaneConfig) -> AsyncIterator[tuple[CompletionObserver, ...]]:
     if not config.has_trace_export:
         yield ()
         return
@@ -217,8 +217,8 @@ async def _open_traces(config: DataPlaneConfig) -> AsyncIterator[tuple[Completio
 
     async with open_otlp_exporter(
         share=config.trace_share, trusts_clients=config.is_client_trace_trusted
-    ) as traces:
-        yield (traces,)
+    ) as span_recorder:
+        yield (span_recorder,)
 
 
 def _make_health_checker(plane: DataPlane, session: aiohttp.ClientSession) -> HealthChecker:
@@ -243,22 +243,22 @@ def _build_plane(
     clock: SystemClock,
     snapshot_store: SnapshotStore,
     recorder: Recorder,
-    links: SharedConnections,
+    shared: SharedConnections,
 ) -> DataPlane:
     pools = read_pool_config(config.pools_file)
     selector = PoolSelector(pools, snapshot_store.may_use_pool)
     speculation = SpeculationTracker(
         pools,
-        VllmMetrics(links.session),
+        VllmMetrics(shared.session),
         clock,
         fallback_after_s=config.speculation_fallback_s,
         retry_after_s=config.speculation_retry_s,
     )
-    content_capture = ContentCapture(links.redis, root_secret=config.root_secret, clock=clock)
+    content_capture = ContentCapture(shared.redis, root_secret=config.root_secret, clock=clock)
     return DataPlane(
         clock=clock,
         snapshots=snapshot_store,
-        admission=_build_admission(config, clock, pools, selector, links),
+        admission=_build_admission(config, clock, pools, selector, shared),
         pool_selector=selector,
         prompt_writers={
             name: PromptWriter(
@@ -271,7 +271,7 @@ def _build_plane(
             )
             for name, pool in pools.by_name.items()
         },
-        snippets=_make_snippet_source(config, clock, links.redis),
+        snippets=_make_snippet_source(config, clock, shared.redis),
         router=Router(
             pools=pools,
             namespaces=CacheNamespaces(config.root_secret),
@@ -280,7 +280,7 @@ def _build_plane(
             speculation=speculation,
             targets_ms=config.first_token_targets_ms,
         ),
-        engine=VllmEngine(links.engines),
+        engine=VllmEngine(shared.engines),
         recorder=replace(
             recorder,
             listeners=(speculation,),
@@ -301,12 +301,12 @@ def _build_admission(
     clock: SystemClock,
     pools: PoolConfig,
     selector: PoolSelector,
-    links: SharedConnections,
+    shared: SharedConnections,
 ) -> AdmissionController:
     return AdmissionController(
-        supersession=SupersessionRegistry(config.root_secret, links.claims),
+        supersession=SupersessionRegistry(config.root_secret, shared.claims),
         quotas=Quotas(
-            Leases(RedisLeaseStore(links.leases), clock),
+            Leases(RedisLeaseStore(shared.leases), clock),
             clock,
             prompt_tokens={tier: _largest_budget(pools, tier) for tier in Tier},
         ),

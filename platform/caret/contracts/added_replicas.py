@@ -23,7 +23,7 @@ ADDITIONS_CHANGED: Final = "caret:added-replicas:changed"
 ADDITIONS_LOG: Final = "caret:added-replicas:log"
 # Suffix decoding is not allowed for added replicas. It needs an engine setting that only the pools
 # file can confirm.
-SPECULATION: Final = ("ngram", "draft")
+ALLOWED_SPECULATION: Final = ("ngram", "draft")
 
 
 class ReplicaChange(msgspec.Struct, frozen=True):
@@ -41,7 +41,7 @@ class ReplicaChange(msgspec.Struct, frozen=True):
     reason: str  # as the operator wrote it
     at_ms: int  # Unix milliseconds
     kv_events: str | None = None  # tcp://host:port; None: the replica does not publish KV events
-    speculation: str | None = None  # one of SPECULATION; None: no speculative decoding
+    speculation: str | None = None  # one of ALLOWED_SPECULATION; None: no speculative decoding
 
 
 SCHEMA: Final = 1
@@ -49,11 +49,11 @@ _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(ReplicaChange)
 
 
-def encode_addition(change: ReplicaChange) -> bytes:
+def encode_replica_change(change: ReplicaChange) -> bytes:
     return _encoder.encode(change)
 
 
-def decode_addition(data: bytes) -> ReplicaChange:
+def decode_replica_change(data: bytes) -> ReplicaChange:
     """Decode a change of this schema.
 
     Raises msgspec.DecodeError, msgspec.ValidationError.

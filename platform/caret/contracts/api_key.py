@@ -66,7 +66,7 @@ class Credential(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
     key_id: KeyId
     lookup_id: LookupId
     digest: bytes  # digest_key(pepper, key), 32 bytes
-    pepper_version: int  # of the secret in the digest
+    pepper_version: int  # of the pepper in the digest; see digest_key
     kind: KeyKind
     user_id: UserId | None  # None: a service key
     expires_at_ms: int | None  # Unix milliseconds; None: never

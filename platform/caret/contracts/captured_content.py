@@ -4,7 +4,7 @@
 
 Gateways send content only if the snapshot states that the tenant allows it and the user has
 consented (`Credential.keeps_content`). The worker checks the consent receipts again before it
-stores content. Gateways do not send content again that was lost before it reached the worker.
+stores content. Gateways do not resend content that is lost before it reaches the worker.
 """
 
 from typing import Final
@@ -18,7 +18,9 @@ from caret.foundation.ids import RequestId, UserId
 
 CONTENT: Final = "caret:content"  # Redis key of the stream
 MAX_AGE_S: Final = 120  # of an entry in the stream
-STREAM_MS: Final = MAX_AGE_S * 1000 // 2  # an entry is deleted after at most twice this time
+# Each write deletes older entries, and the stream expires after this time without a write. So an
+# entry lives at most MAX_AGE_S.
+TRIM_AGE_MS: Final = MAX_AGE_S * 1000 // 2
 MAX_QUEUED: Final = 1_000  # batches in the stream; the oldest are dropped first
 MAX_BATCH_CHARS: Final = 200_000  # a single longer item is a batch of its own
 
@@ -42,7 +44,7 @@ class CapturedCompletion(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     user_id: UserId
     occurred_at_ms: int  # Unix milliseconds
     mode: Mode
-    language: str  # "" if the client did not send it
+    language: str  # as in CompletionRecord
     repository: str
     path: str
     prefix: str  # up to the cursor

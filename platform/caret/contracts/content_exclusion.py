@@ -77,7 +77,7 @@ def _names_for(names: tuple[str, ...], repository: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=1_024)
 def _compile_globs(globs: tuple[str, ...]) -> tuple[tuple[str, _Match], ...]:
-    """Return for each glob a literal text that all matching paths contain, and its matcher.
+    """Return a literal text and a matcher for each glob. All matching paths contain the text.
 
     The result is cached, because all files of each request are checked. Most paths do not contain
     the literal text, so no regular expression is needed for them.
@@ -118,7 +118,10 @@ def _normalize_path(path: str) -> str:
 
 
 def _longest_literal(glob: str) -> str:
-    """Return the longest text that each matching path contains, in lower case; "": unknown."""
+    """Return the longest literal text before a `[`, in lower case. Each matching path contains it.
+
+    "": the glob has no such text, or the text is not ASCII and so may have several spellings.
+    """
     longest = max(_WILD.split(glob.partition("[")[0]), key=len)
     return longest.lower() if longest.isascii() else ""
 

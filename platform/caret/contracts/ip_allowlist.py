@@ -33,7 +33,7 @@ def parse_network(text: str) -> Network:
 def parse_address(text: str | None) -> Address | None:
     """Parse an address and drop its zone.
 
-    Return None if `text` is no address, or None, as for a peer on a Unix socket.
+    Return None if `text` is not an address. `text` is None for a peer on a Unix socket.
     """
     try:
         address = ipaddress.ip_address((text or "").partition("%")[0])

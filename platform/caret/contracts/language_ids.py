@@ -232,7 +232,8 @@ LANGUAGES: Final = frozenset(
     ]
 )
 
-# File suffixes of a language, without the dot. `language_of_name` also accepts them as names.
+# File suffixes of a language, without the dot. `language_of_name` also accepts them as names; some
+# (golang) are only names.
 _SUFFIXES: Final = {
     "bash": "bash",
     "bat": "bat cmd",

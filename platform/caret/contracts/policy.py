@@ -16,7 +16,7 @@ class Mode(StrEnum):
     BLOCK = "block"  # a whole block or function body
     DOCSTRING = "docstring"
     CHAT = "chat"
-    EDIT = "edit"  # a replacement of lines near the cursor, after recent edits
+    EDIT = "edit"  # a replacement of lines near the cursor, proposed from recent edits
 
 
 class Trigger(StrEnum):

@@ -9,18 +9,15 @@ Rules, which tests verify as properties:
 
 from collections.abc import Iterable
 from functools import reduce
-from typing import TypeVar
 
 import msgspec
 
 from caret.contracts.policy import Feature, PolicyLimits, PolicyOverride, RateLimit, TenantPolicy
 
-Named = TypeVar("Named", bound=str)
-
 
 def apply_override(policy: TenantPolicy, override: PolicyOverride) -> TenantPolicy:
     return msgspec.structs.replace(
-        _with_features(policy, override.features),
+        _restrict_features(policy, override.features),
         models=_intersect(policy.models, override.models),
         regions=_intersect(policy.regions, override.regions),
         content_exclusion=_merge_globs(policy.content_exclusion, override.content_exclusion),
@@ -48,20 +45,21 @@ def features_of(policy: TenantPolicy) -> frozenset[Feature]:
     return frozenset(on)
 
 
-def _with_features(policy: TenantPolicy, features: frozenset[Feature] | None) -> TenantPolicy:
+def _restrict_features(policy: TenantPolicy, features: frozenset[Feature] | None) -> TenantPolicy:
+    """Switch off the features that are not in `features`; None means all features."""
     if features is None:
         return policy
     return msgspec.structs.replace(
         policy,
         features=frozenset(mode for mode in policy.features if Feature(mode.value) in features),
         retrieval=policy.retrieval if Feature.RETRIEVAL in features else (),
-        has_experiments=(policy.has_experiments and Feature.EXPERIMENTS in features),
+        has_experiments=policy.has_experiments and Feature.EXPERIMENTS in features,
     )
 
 
 def _intersect(
-    first: frozenset[Named] | None, second: frozenset[Named] | None
-) -> frozenset[Named] | None:
+    first: frozenset[str] | None, second: frozenset[str] | None
+) -> frozenset[str] | None:
     """Return the names in both sets; None means all names."""
     if first is None or second is None:
         return second if first is None else first
@@ -71,9 +69,17 @@ def _intersect(
 def _merge_globs(
     first: dict[str, tuple[str, ...]], second: dict[str, tuple[str, ...]]
 ) -> dict[str, tuple[str, ...]]:
-    """Add the globs of `second` to those of `first`, for each repository name."""
-    merged = {name: tuple(sorted({*first.get(name, ()), *globs})) for name, globs in second.items()}
-    return first | {name: globs for name, globs in merged.items() if second[name]}
+    """Add the globs of `second` to those of `first`, for each repository name.
+
+    The merged globs are sorted, so that the order of overrides does not matter. A repository name
+    without globs adds nothing.
+    """
+    merged = {
+        name: tuple(sorted({*first.get(name, ()), *globs}))
+        for name, globs in second.items()
+        if globs
+    }
+    return first | merged
 
 
 def _lower_limits(limits: PolicyLimits, override: PolicyOverride) -> PolicyLimits:

@@ -91,12 +91,12 @@ def billable_tokens(*, prompt: int, cached: int | None, generated: int) -> Token
 
 def cost_micros(prices: TierPrices, tokens: TokenCounts) -> int:
     """Return the cost, rounded up so that a budget is never exceeded by a fraction of a micro."""
-    micro_millionths = (
+    cost_millionths = (  # of a micro
         prices.prompt * tokens.prompt
         + prices.cached_prompt * tokens.cached_prompt
         + prices.generated * tokens.generated
     )
-    return -(-micro_millionths // PRICED_TOKENS)
+    return -(-cost_millionths // PRICED_TOKENS)
 
 
 def max_cost_micros(

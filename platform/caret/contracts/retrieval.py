@@ -69,7 +69,7 @@ class SnippetResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag
 Message = FileUpload | SnippetQuery | SnippetResult
 
 
-class Sealer(MessageSealer):
+class RetrievalSealer(MessageSealer):
     def __init__(self, root_secret: bytes) -> None:
         super().__init__(root_secret, purpose="retrieval")
 

@@ -93,8 +93,7 @@ class MessageSealer:
         return key
 
     def _make_binding(self, tenant_id: TenantId, kind: type[msgspec.Struct]) -> bytes:
-        name = f"caret.{self._purpose}/{_VERSION}|{kind.__name__}|{tenant_id}"
-        return name.encode("utf-8", "replace")
+        return f"caret.{self._purpose}/{_VERSION}|{kind.__name__}|{tenant_id}".encode()
 
 
 def extract_sealed(fields: list[bytes]) -> bytes:

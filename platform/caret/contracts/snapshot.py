@@ -31,7 +31,7 @@ CHANGED: Final = "caret:snapshots:changed"
 HOME_LAST_SEEN: Final = "caret:snapshots:home-last-seen"
 
 # KEYS: snapshots, versions, changes. ARGV: tenant ID, version, encoded snapshot, channel. Returns 1
-# if it was published, 0 if Redis already had this version or a newer one.
+# if the snapshot was published, 0 if Redis already had this version or a newer one.
 PUBLISH_SCRIPT: Final = """
 local current = tonumber(redis.call('HGET', KEYS[2], ARGV[1]) or '-1')
 if current >= tonumber(ARGV[2]) then return 0 end

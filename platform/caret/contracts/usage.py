@@ -55,15 +55,15 @@ class CompletionRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, 
     occurred_at_ms: int  # Unix milliseconds, when the request was received
     protocol: str  # "stream", "openai", ...
     mode: Mode
-    language: str  # "" if the client did not send it
+    language: str  # sent by the client, or else of the path's suffix; "": unknown
     tier: Tier
-    pool: str  # "" if the request was not routed
+    pool: str  # "" if the request was not admitted
     replica: str  # host:port; "" if the request was not routed
     finish_reason: FinishReason
     error_code: str  # "" unless finish_reason is error
     prompt_tokens: int
-    # Prompt tokens from the prefix cache. The engine reports them when it ends by itself. None: the
-    # engine was stopped earlier.
+    # Prompt tokens from the prefix cache. None: the engine did not report the number, for example
+    # because it was stopped.
     cached_tokens: int | None
     generated_tokens: int
     # Milliseconds from the receipt of the request; None: not reached.
@@ -86,7 +86,7 @@ class CompletionRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, 
 
     # One of EDITORS in inference.consumers.base; "": not sent, or unknown to the gateway.
     editor: str = ""
-    model: str = ""  # as its pool names it; "": the request was not routed
+    model: str = ""  # as its pool names it; "": the request was not admitted
     num_chars: int = 0  # sent to the client
     num_lines: int = 0  # lines with these characters, partial lines included
     is_syntax_checked: bool = False  # a parser checked the text, so `filter_reason` can be syntax

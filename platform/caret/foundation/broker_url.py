@@ -1,4 +1,4 @@
-"""Redis URLs for Celery. Its library kombu writes `redis+socket://` for redis-py's `unix://`."""
+"""Redis URLs for Celery. Its library kombu expects `redis+socket://` instead of `unix://`."""
 
 from urllib.parse import parse_qs, urlsplit
 
@@ -6,7 +6,7 @@ from urllib.parse import parse_qs, urlsplit
 def broker_from_redis_url(url: str) -> str:
     """Return the broker URL for a Redis URL; only the URL of a Unix socket changes.
 
-    Of its parameters, only the database (`db`) is kept.
+    Of that URL's parameters, only the database (`db`) is kept.
     """
     if not url.startswith("unix://"):
         return url

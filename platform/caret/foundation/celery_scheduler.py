@@ -24,10 +24,11 @@ class ClockJumpSafeScheduler(Scheduler):  # type: ignore[misc]  # celery has no 
 
     def tick(self, *arguments: Any, **options: Any) -> float:
         """Send the tasks that are due, and return the seconds until the next tick."""
-        previous_s, offset_s = self._clock_offset_s, self._wall_s() - self.clock.monotonic_s()
+        previous_offset_s = self._clock_offset_s
+        offset_s = self._wall_s() - self.clock.monotonic_s()
         self._clock_offset_s = offset_s
-        if previous_s is not None and offset_s < previous_s - _MIN_SET_BACK_S:
-            log.warning("beat.clock_set_back", by_s=round(previous_s - offset_s))
+        if previous_offset_s is not None and offset_s < previous_offset_s - _MIN_SET_BACK_S:
+            log.warning("beat.clock_set_back", by_s=round(previous_offset_s - offset_s))
             self._restart_intervals()
         wait_s: float = super().tick(*arguments, **options)
         return wait_s
@@ -38,4 +39,4 @@ class ClockJumpSafeScheduler(Scheduler):  # type: ignore[misc]  # celery has no 
     def _restart_intervals(self) -> None:
         for entry in self.schedule.values():
             entry.last_run_at = entry.default_now()
-        self._heap = None  # rebuilt from the schedule at the next tick
+        self._heap = None  # Celery's `tick` then rebuilds it from the schedule

@@ -68,7 +68,7 @@ def env_server(name: str) -> tuple[str, int] | None:
     return address, port_number
 
 
-def env_path(name: str) -> str | None:
+def env_url_prefix(name: str) -> str | None:
     """Return the prefix of URL paths, such as `operators/`; None if the setting is unset or empty.
 
     The value may begin or end with slashes.
@@ -80,7 +80,7 @@ def env_path(name: str) -> str | None:
 
 
 def env_optional_secret(name: str, *, default_file: Path) -> str | None:
-    """Return the secret as `env_secret` does; None if it is unset and has no default file."""
+    """Return the secret as `env_secret` does; None if it is unset and `default_file` is missing."""
     is_set = os.environ.get(name) or os.environ.get(f"{name}_FILE")
     return env_secret(name, default_file=default_file) if is_set or default_file.exists() else None
 

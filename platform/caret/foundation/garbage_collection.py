@@ -8,7 +8,8 @@ A task checks every TICK_S which collection is due:
     young    collects the objects since the last collection, if they are at least MIN_YOUNG
     middle   also collects the objects that survived young collections. It replaces each tenth young
              collection, or an earlier one if the young collections before it took MAX_YOUNG_COST_S.
-             It takes about as long as all of these, so the limit keeps it short
+             It takes about as long as these young collections together, so the limit keeps it
+             short
     full     collects all objects that are not frozen. Its duration grows with their number. So it
              waits until memory has grown by MIN_GROWN_BLOCKS, and for a quiet moment. If memory has
              grown by MAX_GROWN_BLOCKS, it runs at once
@@ -31,7 +32,7 @@ from caret.foundation.clock import Clock
 
 TICK_S: Final = 0.1
 MIN_YOUNG: Final = 700  # objects; the interpreter's own threshold
-YOUNG_PER_MIDDLE: Final = 10  # each tenth of these collections is a middle one
+YOUNG_PER_MIDDLE: Final = 10  # each tenth young collection is replaced by a middle one
 MAX_YOUNG_COST_S: Final = 0.012  # total time of the young collections since the last middle one
 # In blocks of the interpreter's allocator, about 80 bytes each. 10,000 connections need less than
 # half of MAX_GROWN_BLOCKS.
@@ -98,6 +99,7 @@ class CollectionSchedule:
 
     def _is_full_due(self, state: GcState) -> bool:
         num_new_blocks = state.num_blocks - self._min_blocks
+        # Many new objects show that the process is at work, even if no request is in flight.
         if not state.is_quiet or state.num_young >= MIN_YOUNG:
             self._quiet_since_s = None
         elif self._quiet_since_s is None:

@@ -2,9 +2,9 @@
 
 Logs never contain customers' code or secrets. Only the type and the location of an exception are
 logged. Its message may quote content (Postgres quotes the rejected row), and so may the local
-variables of a traceback. Several libraries log the data of network connections at DEBUG, so their
-loggers are limited to WARNING. Django's messages about rejected requests contain the path, and the
-path of an invitation link contains a token. So these messages are replaced.
+variables of a traceback. Several libraries log URLs at INFO, and the data of network connections at
+DEBUG, so their loggers are limited to WARNING. Django's messages about rejected requests contain
+the path, and the path of an invitation link contains a token. So these messages are replaced.
 """
 
 import logging

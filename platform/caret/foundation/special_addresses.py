@@ -22,8 +22,8 @@ _IPV4: Final = {
     "127.0.0.0/8": "loopback",
     "169.254.0.0/16": "link-local; the metadata services of most clouds",
     "172.16.0.0/12": "private use",
-    # Includes DS-Lite, 192.0.0.8, PCP and TURN anycast, NAT64 discovery, and Oracle Cloud's
-    # metadata service at 192.0.0.192.
+    # Includes DS-Lite, the dummy address 192.0.0.8, PCP and TURN anycast, NAT64 discovery, and
+    # Oracle Cloud's metadata service at 192.0.0.192.
     "192.0.0.0/24": "IETF protocol assignments",
     "192.0.2.0/24": "documentation",
     "192.31.196.0/24": "AS112",

@@ -20,7 +20,7 @@ _COMMAND_TIMEOUT_S = 300.0
 _WORKER_NAME = "caret@localhost"
 
 
-def manage(*arguments: str) -> tuple[str, ...]:
+def manage_command(*arguments: str) -> tuple[str, ...]:
     """Return the command line of a `manage.py` command."""
     return (sys.executable, str(REPOSITORY / "manage.py"), *arguments)
 
@@ -39,7 +39,7 @@ def build_web_service(
     """
     spec = ChildSpec(
         name=name,
-        command=dying_with_parent(manage(name.lower())),
+        command=dying_with_parent(manage_command(name.lower())),
         log_file=paths.logs / f"{name.lower()}.log",
         environment=environment,
         folder=REPOSITORY,

@@ -4,7 +4,7 @@
   + PortInUse        3
   + NoDiskSpace      4
   + MissingFeature   5  (the machine or the installation lacks something, such as a GPU)
-  + ServiceFailed    7  (names the service; has the last lines of its log)
+  + ServiceFailed    7  (names the service; may have the last lines of its log)
   + HomeInUse        8  (another supervisor uses this CARET_HOME)
 
 A malformed setting is `caret.foundation.environment.BadSetting`, exit code 2. Code 6 is for a
@@ -43,7 +43,10 @@ class MissingFeature(StartupError):
 
 
 class ServiceFailed(StartupError):
-    """A service failed. `log_tail` is the end of its log; empty if it wrote nothing."""
+    """A service or a command failed.
+
+    `log_tail` is the end of its log, for the terminal; "" if the sentence is enough.
+    """
 
     exit_code = ExitCode.SERVICE_FAILED
 

@@ -7,7 +7,7 @@ from itertools import repeat
 from types import TracebackType
 from typing import Any, Self
 
-from caret.local.caret_services import manage, run_to_end
+from caret.local.caret_services import manage_command, run_to_end
 from caret.local.databases.credentials import write_credentials
 from caret.local.engines.pools_file import read_pools
 from caret.local.errors import ServiceFailed
@@ -27,7 +27,7 @@ _LEFTOVER_GRACE_S = 5.0
 
 
 class Installation:
-    """A local installation. The caller must hold the lock of its CARET_HOME.
+    """A local installation. Hold the lock of its CARET_HOME around the `with` block.
 
     Leaving the `with` block stops all services. No process of the installation remains.
     """
@@ -38,6 +38,7 @@ class Installation:
         self._tag = new_tag(settings.paths.home)
         self.environment = environment_of_children(settings, tag=self._tag)
         self._supervisor = Supervisor(
+            # Not `progress.print_line` itself: `up` replaces `self.progress` when it detaches.
             print_line=lambda text: self.progress.print_line(text),
             tolerates_broken=settings.has_reload,
         )
@@ -75,11 +76,12 @@ class Installation:
         Raises ServiceFailed.
         """
         for service in self._services.kv_tier:  # engines connect to the KV tier when they start
-            self._start(service, is_foundation=True)
+            self._start_foundation(service)
+        # Engines take longest to start, so they are launched early and awaited last.
         for service in self._services.engines:
             self._supervisor.launch(service)
         for service in self._services.foundations:
-            self._start(service, is_foundation=True)
+            self._start_foundation(service)
         self._migrate()
         for service in self._services.programs:
             self._supervisor.launch(service)
@@ -100,7 +102,7 @@ class Installation:
         def check() -> bool:
             self._watchdog.ensure_running()
             self._restart_after(next(changes))
-            return False
+            return False  # only a signal ends the supervision
 
         self._supervisor.supervise(until=check, on_launch=self._write_up_file)
 
@@ -136,9 +138,9 @@ class Installation:
                 f"Processes that an earlier run had left behind, now stopped: {num_ended}."
             )
 
-    def _start(self, service: Service, *, is_foundation: bool) -> None:
+    def _start_foundation(self, service: Service) -> None:
         with self.progress.show_step(service.name, describe_step(service.name)) as tick:
-            self._supervisor.launch(service, is_foundation=is_foundation)
+            self._supervisor.launch(service, is_foundation=True)
             self._supervisor.await_ready(service, on_wait=tick)
 
     def _await_ready(self, service: Service) -> None:
@@ -153,7 +155,7 @@ class Installation:
             ):
                 run_to_end(
                     description,
-                    manage(*arguments),
+                    manage_command(*arguments),
                     log_file=self._settings.paths.logs / "migrate.log",
                     environment=self.environment,
                     on_wait=tick,
@@ -203,15 +205,15 @@ _DESCRIPTIONS = {
     "Postgres": "the control plane's database",
     "Valkey": "snapshots, queues and usage events",
     "Migrations": "tables and row-level security policies",
-    "Tenants": "acme, globex and an operator, for the demonstration",
+    "Tenants": "acme, globex and an operator for the demonstration",
     "Gateway": "editors connect here",
     "Console": "web pages and REST API",
     "Worker": "ingests usage, publishes snapshots",
     "Beat": "schedules the periodic tasks",
-    "Engine": "vLLM loads the model (since the start)",
-    "Quality engine": "vLLM loads the model (since the start)",
-    "Speculating engine": "vLLM loads the model (since the start)",
-    "Embeddings": "vLLM loads the retrieval model (since the start)",
+    "Engine": "vLLM loads the model (launched earlier)",
+    "Quality engine": "vLLM loads the model (launched earlier)",
+    "Speculating engine": "vLLM loads the model (launched earlier)",
+    "Embeddings": "vLLM loads the retrieval model (launched earlier)",
 }
 
 
@@ -225,7 +227,10 @@ def list_step_titles(settings: UpSettings) -> tuple[str, ...]:
     kv_tier = () if settings.kv_tier is None else ("KV store", "LMCache")
     retrieval = () if settings.embeddings is None else ("Embeddings",)
     engines = () if settings.own_pools else tuple(engine.name for engine in settings.engines)
-    return (*kv_tier, *_STEPS, *engines, *retrieval, "a completion")
+    own_services = {"Postgres": settings.has_own_postgres, "Valkey": settings.has_own_redis}
+    steps = (title for title in _STEPS if not own_services.get(title))
+    # The last entry has no step. The step before it announces the test completion as the next one.
+    return (*kv_tier, *steps, *engines, *retrieval, "a completion")
 
 
 _STEPS = (
@@ -250,7 +255,7 @@ def ensure_demonstration(
     log_file = paths.logs / "demo-tenants.log"
     output = run_to_end(
         "The command that makes the demonstration tenants",
-        manage("create_demo_tenants", "--state", str(paths.secrets / "demo.json")),
+        manage_command("create_demo_tenants", "--state", str(paths.secrets / "demo.json")),
         log_file=log_file,
         environment=environment,
         on_wait=on_wait,

@@ -43,7 +43,7 @@ class Ports:
     embeddings: Port
     kv_tier: Port  # LMCache, for the engines
     kv_tier_http: Port  # LMCache's health checks
-    kv_store: Port
+    kv_store: Port  # the KV tier's Valkey server
 
 
 def ports_from_environment() -> Ports:
@@ -73,7 +73,7 @@ def require_free(*ports: Port) -> None:
     """Check that all ports are free. Call this before any service starts.
 
     Raises PortInUse for the first port in use. Raises BadSetting for a host that is not an address
-    of this machine.
+    of this machine, and for a port that needs more permissions.
     """
     for port in ports:
         if not _is_free_for(port):
@@ -84,9 +84,10 @@ def require_free(*ports: Port) -> None:
 
 
 def is_free(number: int, host: str = LOOPBACK) -> bool:
-    """Return whether a server can listen on the port.
+    """Return False if another program uses the port.
 
-    Raises OSError for a host that is not an address of this machine.
+    Raises OSError if a server cannot listen on the port for another reason: the host is not an
+    address of this machine, or the port needs more permissions.
     """
     family, _, _, _, address = socket.getaddrinfo(
         host or None, number, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -97,7 +98,7 @@ def is_free(number: int, host: str = LOOPBACK) -> bool:
         try:
             listener.bind(address)
         except OSError as error:
-            if error.errno == errno.EADDRNOTAVAIL:
+            if error.errno != errno.EADDRINUSE:
                 raise
             return False
         return True
@@ -106,6 +107,10 @@ def is_free(number: int, host: str = LOOPBACK) -> bool:
 def _is_free_for(port: Port) -> bool:
     try:
         return is_free(port.number, port.host)
+    except PermissionError as error:  # such as for a port below 1024
+        raise BadSetting(
+            f"{port.setting} is {port.number}, where {port.purpose} may not listen: {error}."
+        ) from error
     except OSError as error:
         raise BadSetting(
             f"{port.host_setting} is {port.host!r}, where {port.purpose} cannot listen: {error}."

@@ -17,7 +17,7 @@ from rich.text import Text
 
 _REMINDER_S = 10.0  # a log or pipe gets a line this often while a step is running
 _TITLE_WIDTH = 12
-_DESCRIPTION_WIDTH = 50
+_DESCRIPTION_WIDTH = 50  # of the longest description
 
 
 class StartProgress(Protocol):
@@ -42,6 +42,12 @@ class StepList:
         return later_titles[0] if later_titles else "done"
 
 
+def _write_at_once(text: str) -> None:
+    """Write and flush, so that the readers of a log or a pipe need not wait."""
+    sys.stdout.write(text)
+    sys.stdout.flush()
+
+
 class PlainProgress:
     """Lines for a log or a pipe."""
 
@@ -49,7 +55,7 @@ class PlainProgress:
         self,
         plan: StepList,
         *,
-        write: Callable[[str], object] = sys.stdout.write,
+        write: Callable[[str], object] = _write_at_once,
         now_s: Callable[[], float] = time.monotonic,
     ) -> None:
         self._plan = plan
@@ -127,10 +133,4 @@ def choose_progress(plan: StepList) -> StartProgress:
     console = Console()
     if console.is_terminal and not console.is_dumb_terminal:
         return TerminalProgress(plan, console=console)
-    return PlainProgress(plan, write=_write_at_once)
-
-
-def _write_at_once(text: str) -> None:
-    """Write and flush, because a pipe's reader is waiting."""
-    sys.stdout.write(text)
-    sys.stdout.flush()
+    return PlainProgress(plan)

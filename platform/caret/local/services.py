@@ -26,7 +26,8 @@ class Services:
     postgres: Service | None  # None: a setting names the user's own server
     valkey: Service | None  # None: a setting names the user's own server
     kv_tier: tuple[Service, ...]  # in the order of their start; empty: there is no KV tier
-    completion_engines: tuple[Service, ...]  # in the order of the settings; may be empty
+    # In the order of `UpSettings.engines`; empty: the user's own engines.
+    completion_engines: tuple[Service, ...]
     embeddings: Service | None  # None: the user's own embedding engine, or retrieval is off
     gateway: Service
     console: Service
@@ -105,13 +106,16 @@ def environment_of_children(settings: UpSettings, *, tag: str) -> dict[str, str]
 
 
 def _origins_of(console: Port) -> list[str]:
-    """Return the console's origins in local browsers, because its playground calls the gateway."""
-    names = (
+    """Return the origins that the console's pages may have in a browser on this machine.
+
+    The gateway must allow them, because the console's playground calls the gateway.
+    """
+    origins = (
         console.url,
         f"http://{LOOPBACK}:{console.number}",
         f"http://localhost:{console.number}",
     )
-    return list(dict.fromkeys(names))
+    return list(dict.fromkeys(origins))  # without duplicates
 
 
 def _make_engines(settings: UpSettings, *, environment: Mapping[str, str]) -> tuple[Service, ...]:

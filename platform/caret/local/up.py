@@ -12,7 +12,7 @@ from pathlib import Path
 from types import FrameType
 
 from caret.foundation.environment import env_text
-from caret.local.caret_services import manage
+from caret.local.caret_services import manage_command
 from caret.local.engines.engine_plan import require_hardware
 from caret.local.errors import ExitCode, NoDiskSpace, StartupError
 from caret.local.installation import Installation, list_step_titles
@@ -73,9 +73,10 @@ def _parse_options(arguments: list[str]) -> argparse.Namespace:
 
 def _run_installation(settings: UpSettings, *, ready_descriptor: int | None) -> int:
     progress = choose_progress(StepList(list_step_titles(settings)))
-    with raise_on_stop_signals(), HomeLock(settings.paths):
+    installation = Installation(settings, progress=progress)
+    with raise_on_stop_signals():
         try:
-            with Installation(settings, progress=progress) as installation:
+            with HomeLock(settings.paths), installation:
                 _start_services(installation, settings=settings)
                 if ready_descriptor is None:
                     installation.progress.print_line("  Ctrl-C stops everything.")
@@ -169,7 +170,7 @@ def stream_smoke_test(*, environment: Mapping[str, str], print_line: Callable[[s
     name = str(EXAMPLE.relative_to(REPOSITORY))
     print_line(f"  A completion of {name}, line {line}, column {column}:")
     print_line("")
-    command = manage("complete", name, "--line", str(line), "--column", str(column))
+    command = manage_command("complete", name, "--line", str(line), "--column", str(column))
     try:
         finished = subprocess.run(
             command,
@@ -196,7 +197,9 @@ def _run_detached() -> int:
     """
     reading, writing = os.pipe()
     with subprocess.Popen(
-        manage("up", _READY_OPTION, str(writing)), pass_fds=[writing], start_new_session=True
+        manage_command("up", _READY_OPTION, str(writing)),
+        pass_fds=[writing],
+        start_new_session=True,
     ) as supervisor:
         os.close(writing)
         _forward_stop_signals(supervisor)

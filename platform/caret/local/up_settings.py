@@ -31,8 +31,8 @@ class UpSettings:
     ports: Ports
     machine: Machine
     engine_plan: EnginePlan
-    # The first engine serves the fast tier, and the last one the quality tier; one engine serves
-    # both. In a mixed plan, all engines serve both tiers. Not started if `own_pools` is set.
+    # The first engine serves the fast tier, and the last one the quality tier; a single engine
+    # serves both. In a mixed plan, all engines serve both tiers. Not started if `own_pools` is set.
     engines: tuple[EngineSettings, ...]
     # True: the user has named their own server in a setting, so `up` does not start one.
     has_own_postgres: bool
@@ -109,7 +109,7 @@ def make_engines(
 ) -> tuple[EngineSettings, ...]:
     if len(plan.profiles) == 1:
         return (engine,)
-    speculation = (False, True) if plan.is_mixed else (None, None)
+    speculation = (False, True) if plan.is_mixed else (None, None)  # None: as in the profile
     numbers = (ports.engine.number, ports.quality_engine.number)
     return tuple(
         replace(

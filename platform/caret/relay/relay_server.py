@@ -100,19 +100,20 @@ async def _run_relay(home_url: str, local_url: str, *, region: str, max_disconne
 async def _repeat_step(name: str, step: Callable[[], Awaitable[int | None]]) -> None:
     """Repeat `step`, which returns the number of entries that it processed, or None.
 
-    After a connection error, retry the step with a growing pause. The other task is not affected.
+    Pause after a step that processed none. After a connection error, retry the step with a growing
+    pause. The other task is not affected.
     """
     pause_s = POLL_S
     while True:
         try:
-            has_more = await step()
-        except (RedisError, OSError, TimeoutError) as error:
+            num_processed = await step()
+        except (RedisError, OSError) as error:
             log.warning("relay.disconnected", task=name, error=type(error).__name__)
             pause_s = min(2 * pause_s, _MAX_RETRY_S)
             await asyncio.sleep(pause_s)
             continue
         pause_s = POLL_S
-        if not has_more:
+        if not num_processed:
             await asyncio.sleep(POLL_S)
 
 

@@ -2,8 +2,8 @@
 
 Rules:
 
-1. The snapshot of a tenant that is pinned to another region is not copied. If this region already
-   has a snapshot of the tenant, it is updated, so that the gateways here reject the tenant.
+1. The snapshot of a tenant that is pinned to another region is not copied. But a snapshot that this
+   region already has is updated, so that the gateways here reject the tenant.
 2. An older snapshot never replaces a newer one, even if a second relay runs (PUBLISH_SCRIPT).
 3. The Redis key HOME_LAST_SEEN exists if the home region was reached recently. It expires after
    the longest allowed disconnect. Soon afterwards, the gateways reject all requests, because they
@@ -50,11 +50,13 @@ class SnapshotReplicator:
         Raises RedisError or OSError if either Redis is unreachable.
         """
         counter = cast("bytes | None", await self._home_redis.get(CHANGES))
-        is_marked = await self._local_redis.exists(HOME_LAST_SEEN)
+        # False: this is the first run, the relay was disconnected for too long, or this region's
+        # Redis has lost its data. All versions are then compared, as after a restart of the relay.
+        has_seen_home = await self._local_redis.exists(HOME_LAST_SEEN)
         if counter is None:
             return  # the home region's Redis has lost its data: keep the snapshots
-        if counter != self._last_counter or not is_marked:
-            if not is_marked:
+        if counter != self._last_counter or not has_seen_home:
+            if not has_seen_home:
                 self._foreign_versions.clear()
             await self._copy_newer()
             self._last_counter = counter

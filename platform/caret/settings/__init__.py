@@ -15,10 +15,10 @@ from caret.foundation.environment import (
     env_list,
     env_networks,
     env_optional_secret,
-    env_path,
     env_secret,
     env_server,
     env_text,
+    env_url_prefix,
 )
 from caret.local.paths import home_from_environment
 from caret.settings.service_urls import (
@@ -190,7 +190,7 @@ GATEWAY_METRICS = gateway_metrics_from_environment()
 # Cost of one replica for an hour, for the costs on the operators' pages.
 REPLICA_HOUR_CENTS = env_int("CARET_REPLICA_COST_PER_HOUR_CENTS", 300, low=0, high=10_000_000)
 # URL prefix of the operators' pages, such as operators/; None: there are no operators' pages.
-OPERATORS_PATH = env_path("CARET_OPERATOR_ADMIN_PATH")
+OPERATORS_PATH = env_url_prefix("CARET_OPERATOR_ADMIN_PATH")
 
 # Plain HTTP is only for the local installation on the loopback address.
 HTTPS = env_bool("CARET_HTTPS", False)
@@ -277,6 +277,7 @@ STRIPE_URL = env_text("CARET_STRIPE_URL", "https://api.stripe.com")
 LEAK_REPORT_SECRET = env_optional_secret(
     "CARET_LEAK_REPORT_SECRET", default_file=EMBEDDED.secrets / "leak-report-secret"
 )
+# Path of the file with GitHub's public keys; None: GitHub's reports are rejected.
 GITHUB_SCANNING_KEYS = env_text("CARET_GITHUB_SECRET_SCANNING_KEYS", "") or None
 
 # Retrieval is off unless the operator enables it. Then each tenant's policy decides.

@@ -65,7 +65,7 @@ def add_assistant_features(server: LanguageServer, get_session: Callable[[], Ses
 
     @server.command(USE_MODE)
     def use_mode(uri: str, mode: str) -> None:
-        get_session().assistant.request_mode(uri, CompletionMode(mode))
+        get_session().completions.request_mode(uri, CompletionMode(mode))
 
 
 def _to_chat_request(params: Any) -> ChatRequest:

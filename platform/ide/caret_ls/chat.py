@@ -21,7 +21,7 @@ from caret_ls.completion_provider import MODE_OFF_CODES, REASONS
 from caret_ls.frames import FrameFile, RequestContext
 from caret_ls.gateway_connection import Address
 from caret_ls.mode_choice import CompletionMode
-from caret_ls.skip_rules import SkipReason
+from caret_ls.skip_rules import KIND_REASONS, SkipReason
 from caret_ls.status_board import StatusBoard
 from caret_ls.text_document import Position
 from caret_ls.workspace import OpenFile, OpenFiles
@@ -167,9 +167,9 @@ class Chat:
         repository = file.repository_name if file else ""
         if CompletionMode.CHAT not in self._state.modes_of(repository):
             return SkipReason.CHAT_OFF
-        is_about_code = request.start != request.end or any(turn.command for turn in request.turns)
+        is_about_code = request.start != request.end or request.turns[-1].command is not None
         if file is not None and is_about_code and not self._state.can_send(file):
-            return SkipReason.EXCLUDED
+            return KIND_REASONS.get(file.kind, SkipReason.EXCLUDED)
         return None
 
     def _build_context(self, request: ChatRequest, file: OpenFile | None) -> ChatContext:
@@ -231,4 +231,4 @@ def _describe(context: ChatContext, file: OpenFile | None) -> SentContext:
     if code is not None:
         lines = (code.first_line, code.first_line + code.text.rstrip("\n").count("\n"))
     withheld = file.path if file is not None and not context.path else None
-    return SentContext(tuple(file.path for file in context.files), lines, withheld)
+    return SentContext(tuple(sent_file.path for sent_file in context.files), lines, withheld)

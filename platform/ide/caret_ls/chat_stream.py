@@ -33,10 +33,9 @@ class ChatFailed(Exception):
     `code` is the gateway's error code, or `offline`.
     """
 
-    def __init__(self, code: str, *, retry_after_s: float | None = None) -> None:
+    def __init__(self, code: str) -> None:
         super().__init__(code)
         self.code = code
-        self.retry_after_s = retry_after_s  # None: the gateway named no time
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,16 +59,17 @@ async def stream_chat(
             client.stream("POST", address.url + _PATH, json=body, headers=headers) as response,
         ):
             if response.status_code != httpx.codes.OK:
-                raise _read_refusal(response, await response.aread())
-            async for text in _read_events(response):
-                yield text
+                content = await response.aread()
+                raise ChatFailed(_code_of(_decode(content.decode(errors="replace"))))
+            async for part in _read_events(response):
+                yield part
     except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
         _log.info("chat.offline error=%s", type(error).__name__)
         raise ChatFailed(_OFFLINE) from error
 
 
 async def _read_events(response: "httpx.Response") -> AsyncGenerator[str | ChatEnd, None]:
-    """Yield the texts of the events, and then their finish reason. Raises ChatFailed."""
+    """Yield the texts of the events, and then a ChatEnd. Raises ChatFailed."""
     finish_reason = ""
     async for line in response.aiter_lines():
         data = line.removeprefix(_DATA).strip()
@@ -88,13 +88,6 @@ async def _read_events(response: "httpx.Response") -> AsyncGenerator[str | ChatE
     if not finish_reason:  # the connection ended early
         raise ChatFailed(_OFFLINE)
     yield ChatEnd(finish_reason)
-
-
-def _read_refusal(response: "httpx.Response", content: bytes) -> ChatFailed:
-    """Return the error of a response whose status is not 200; `content` is its body."""
-    retry_after = response.headers.get("retry-after", "")
-    code = _code_of(_decode(content.decode(errors="replace")))
-    return ChatFailed(code, retry_after_s=float(retry_after) if retry_after.isdigit() else None)
 
 
 def _decode(text: str) -> dict[str, Any]:

@@ -124,7 +124,10 @@ class CompletionClient:
             flight.cancel()
 
     def offer_part(self, flight: InFlightRequest) -> None:
-        """Offer the text that will not be withdrawn as a suggestion, and add later text to it."""
+        """Offer a suggestion with the text that has passed the gateway's filter.
+
+        A task adds later text to the suggestion.
+        """
         is_growing = bool(flight.offered)
         if len(flight.passed_text) > len(flight.offered):
             self._store_passed(flight)
@@ -151,7 +154,7 @@ class CompletionClient:
                 self._notify_grown(self._store_passed(flight))
                 await asyncio.sleep(GROW_EVERY_S)
         result = await flight.wait_result()
-        if result is None:  # cancelled: the user typed other text, so the suggestion is not visible
+        if result is None:  # cancelled, because the suggestion is no longer visible
             self._handlers.cache.discard(flight.id)
             return
         self._notify_grown(_whole_suggestion(flight, result))

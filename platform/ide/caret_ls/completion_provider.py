@@ -122,21 +122,19 @@ class CompletionProvider:
         self._num_calls += 1
         number = self._num_calls
         self.last_reason = SkipReason.NEWER_KEYSTROKE  # in case this call is cancelled
-        item = await self._provide(uri, inline_request)
+        result = await self._provide(uri, inline_request)
         if number == self._num_calls:  # otherwise keep a newer call's reason
-            self.last_reason = item if isinstance(item, SkipReason) else None
-        return None if isinstance(item, SkipReason) else item
+            self.last_reason = result if isinstance(result, SkipReason) else None
+        return None if isinstance(result, SkipReason) else result
 
     async def _provide(self, uri: str, inline_request: InlineRequest) -> InlineItem | SkipReason:
         file = self._state.files.get(uri)
         if file is None:
             return SkipReason.FILE_CLOSED
-        lead = (
-            file.untyped_rest(inline_request.position, inline_request.selected)
-            if inline_request.selected is not None
-            else ""
-        )
-        if lead is None:
+        lead: str | None = ""  # see `_build_context`
+        if inline_request.selected is not None:
+            lead = file.untyped_rest(inline_request.position, inline_request.selected)
+        if lead is None:  # no suggestion can continue the selected list item
             return SkipReason.COMPLETION_LIST_OPEN
         context, lead = self._build_context(file, inline_request, lead)
         revision = file.revision
@@ -198,7 +196,7 @@ class CompletionProvider:
         try:
             await asyncio.wait({task})
         finally:
-            task.cancel()
+            task.cancel()  # has an effect only if this call was cancelled
             if self._tasks.get(file.uri) is task:
                 del self._tasks[file.uri]
         return SkipReason.NEWER_KEYSTROKE if task.cancelled() else task.result()
@@ -243,6 +241,7 @@ class CompletionProvider:
             if reason is not None:
                 return reason
             cached = self._find_cached(context)
+            # The user did not wait for a prefetch from its start, so `sent_s` stays None for it.
             if isinstance(cached, RemainingSuggestion) and not flight.is_prefetch:
                 return replace(cached, sent_s=flight.sent_s)
             if cached is not None:
@@ -261,6 +260,7 @@ class CompletionProvider:
             self._client.offer_part(flight)
             return None
         result = await flight.wait_result()
+        # Offered text remains a suggestion, even if the request failed later.
         return None if flight.offered else _reason_of(result, context)
 
     def _find_wait_reason(self, context: CompletionContext) -> SkipReason | None:
@@ -319,7 +319,7 @@ class CompletionProvider:
     ) -> None:
         """Start a task that prefetches the text after the suggestion.
 
-        It continues while the user types the suggestion's text.
+        The task continues while the user types the suggestion's text.
         """
         id = remaining.suggestion.id
         older = self._prefetches.get(file.uri)
@@ -346,16 +346,16 @@ class CompletionProvider:
         """
         if not self._state.debouncer.is_eager(reserve=_RESERVE):
             await asyncio.sleep(PREFETCH_AFTER_S)
-        accepted = CompletionContext(
+        context_after = CompletionContext(
             uri=context.uri,
             path=context.path,
             language=context.language,
             prefix=context.prefix + remaining.text,
             suffix=context.suffix[remaining.replaces :],
         )
-        has_text = await self._prefetch_at(file, accepted)
+        has_text = await self._prefetch_at(file, context_after)
         if not has_text and self._state.debouncer.is_eager(reserve=_RESERVE):
-            await self._prefetch_at(file, _start_next_line(accepted))
+            await self._prefetch_at(file, _start_next_line(context_after))
 
     async def _prefetch_at(self, file: OpenFile, context: CompletionContext) -> bool:
         """Request a completion unless one is cached; return whether text is cached now."""

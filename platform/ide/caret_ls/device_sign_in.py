@@ -35,7 +35,7 @@ Sleep = Callable[[float], Awaitable[None]]  # gets seconds
 
 class SignInProblem(StrEnum):
     DENIED = "denied"  # by the user, or by the tenant's policy
-    EXPIRED = "expired"  # the codes, or the console refuses them for another reason
+    EXPIRED = "expired"  # the codes have expired, or the console refuses them for another reason
     UNREACHABLE = "unreachable"  # the console does not respond, or its response is not as expected
 
 

@@ -71,18 +71,21 @@ def is_docstring_opened(context: CompletionContext) -> bool:
     )
 
 
-def find_function(language: str, lines: list[str], line: int) -> DocstringPlace | None:
+def find_docstring_place(language: str, lines: list[str], line: int) -> DocstringPlace | None:
     """Return the place for the docstring of the function around a line, which counts from 0.
 
     None: Caret does not know the language's docstrings, or there is no function.
     """
     opener = docstring_opener(language)
-    head = _PYTHON_HEAD if opener == '"""' else _STARS_HEAD if opener else None
-    position = head and _find_head(lines, min(line, len(lines) - 1), head)
-    if head is None or position is None:
+    if not opener:
         return None
-    index, indent = position
-    if opener == '"""':
+    is_below_head = opener == '"""'
+    head = _PYTHON_HEAD if is_below_head else _STARS_HEAD
+    line_and_indent = _find_head(lines, min(line, len(lines) - 1), head)
+    if line_and_indent is None:
+        return None
+    index, indent = line_and_indent
+    if is_below_head:
         return _place_below(lines, index, indent)
     above = lines[index - 1].strip() if index else ""
     return DocstringPlace(index, f"{indent}{opener}", has_docstring=above.endswith("*/"))
@@ -113,11 +116,13 @@ def _find_head(lines: list[str], line: int, head: re.Pattern[str]) -> tuple[int,
         match = head.match(text)
         if match and (min_indent is None or len(match[1]) < min_indent):
             return index, match[1]
-        # A closing bracket belongs to a head of the same indentation, so it counts as deeper.
+        # A line that begins with `)` continues a head of the same indentation, so it counts as
+        # deeper. So does a `}` or `]` where the search begins, because it ends the function around
+        # it. Further up, it ends another function.
         is_inside = text.lstrip().startswith(")") or (
             min_indent is None and text.strip()[0] in "}]"
         )
-        indent = _indent(text) + is_inside
+        indent = _indent(text) + (1 if is_inside else 0)
         min_indent = indent if min_indent is None else min(min_indent, indent)
     return None
 

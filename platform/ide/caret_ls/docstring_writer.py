@@ -11,11 +11,11 @@ from caret_ls import frames
 from caret_ls.completion_client import GatewayApi
 from caret_ls.completion_context import CompletionContext
 from caret_ls.completion_provider import MODE_OFF_CODES, REASONS
-from caret_ls.docstring_syntax import DocstringPlace, find_function
+from caret_ls.docstring_syntax import DocstringPlace, find_docstring_place
 from caret_ls.frames import RequestContext
 from caret_ls.gateway_connection import RequestEnded
 from caret_ls.mode_choice import CompletionMode
-from caret_ls.skip_rules import SkipReason
+from caret_ls.skip_rules import KIND_REASONS, SkipReason
 from caret_ls.status_board import StatusBoard
 from caret_ls.text_document import Position, split_lines
 from caret_ls.workspace import OpenFile, OpenFiles
@@ -56,11 +56,15 @@ class DocstringWriter:
         file = self._state.files.get(uri)
         if file is None:
             return SkipReason.FILE_CLOSED
+        reason = self._find_prohibition(file)
+        if reason is not None:
+            return reason
         lines = [text.rstrip("\r\n") for text in split_lines(file.text)]
-        place = find_function(file.language, lines, line)
-        reason = self._find_prohibition(file, place)
-        if place is None or reason is not None:
-            return reason or SkipReason.NO_FUNCTION
+        place = find_docstring_place(file.language, lines, line)
+        if place is None:
+            return SkipReason.NO_FUNCTION
+        if place.has_docstring:
+            return SkipReason.HAS_DOCSTRING
         revision = file.revision
         result = await self._request_text(file, place)
         if isinstance(result, SkipReason):
@@ -70,7 +74,7 @@ class DocstringWriter:
         text = f"{place.opening}{_close(place, result)}"
         return DocstringEdit(uri, Position(place.line, 0), text + _line_end(file.text))
 
-    def _find_prohibition(self, file: OpenFile, place: DocstringPlace | None) -> SkipReason | None:
+    def _find_prohibition(self, file: OpenFile) -> SkipReason | None:
         board = self._state.board
         conditions = (
             (board.signed_out_reason is not None, SkipReason.SIGNED_OUT),
@@ -79,9 +83,10 @@ class DocstringWriter:
                 CompletionMode.DOCSTRING not in self._state.modes_of(file.repository_name),
                 SkipReason.DOCSTRING_OFF,
             ),
-            (not self._state.can_send(file), SkipReason.EXCLUDED),
-            (place is None, SkipReason.NO_FUNCTION),
-            (place is not None and place.has_docstring, SkipReason.HAS_DOCSTRING),
+            (
+                not self._state.can_send(file),
+                KIND_REASONS.get(file.kind, SkipReason.EXCLUDED),
+            ),
         )
         return next((reason for is_true, reason in conditions if is_true), None)
 

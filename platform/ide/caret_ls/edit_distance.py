@@ -19,6 +19,7 @@ def edit_distance(first: str, second: str) -> int:
         positions[character] = positions.get(character, 0) | 1 << index
     mask, last = (1 << len(first)) - 1, 1 << (len(first) - 1)
     # Rows of the column whose distance is 1 more, or 1 less, than that of the row before.
+    # `distance` is that of the last row.
     rises, falls, distance = mask, 0, len(first)
     for character in second:
         matches = positions.get(character, 0)
@@ -27,6 +28,8 @@ def edit_distance(first: str, second: str) -> int:
         # Rows whose distance is 1 more, or 1 less, than in the column before.
         right_rises, right_falls = falls | (mask & ~(diagonal | rises)), rises & diagonal
         distance += bool(right_rises & last) - bool(right_falls & last)
+        # After the shift, each bit is about the row before. Before the first row, the distance
+        # rises in each column.
         right_rises = (right_rises << 1 | 1) & mask
         right_falls = (right_falls << 1) & mask
         rises = right_falls | (mask & ~(diagonal | right_rises))

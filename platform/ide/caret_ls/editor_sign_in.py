@@ -67,7 +67,7 @@ class EditorSignIn:
             codes = await request_codes(post, editor=editor)
             async with self._show_codes(codes):
                 key = await wait_for_key(post, codes)
-            await self._store_key(settings, key)
+            await self._use_and_store_key(settings, key)
         except SignInFailed as error:
             _log.info("sign_in.failed problem=%s", error.problem)
             self._show_message(
@@ -118,7 +118,7 @@ class EditorSignIn:
             page = types.ShowDocumentParams(uri=url, external=True)
             self._server.window_show_document(page)
 
-    async def _store_key(self, settings: Settings, key: str) -> None:
+    async def _use_and_store_key(self, settings: Settings, key: str) -> None:
         """Use the API key, and store it: in the editor's secret storage, or else on this machine.
 
         Raises OSError.

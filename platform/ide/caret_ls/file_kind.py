@@ -11,7 +11,7 @@ from typing import Final
 
 
 class FileKind(StrEnum):
-    NORMAL = "written"  # by people: neither secret nor generated
+    NORMAL = "normal"  # neither secret nor generated
     SECRET = "secret"  # noqa: S105  # not a password but a kind's name
     GENERATED = "generated"
 

@@ -74,7 +74,7 @@ class GatewayConnection:
         self._clock = clock
         self._tick_s = tick_s
         self._address: Address | None = None  # None: there is no API key
-        self._is_refused = False  # whether the gateway rejected the API key
+        self._is_key_rejected = False
         # Set if the address has changed, or the machine has slept.
         self._should_reconnect = asyncio.Event()
         self._outgoing: asyncio.Queue[Frame] | None = None  # None: not connected
@@ -91,7 +91,7 @@ class GatewayConnection:
         The same address is tried again if the gateway rejected its API key, because the key may
         have become valid.
         """
-        if address != self._address or self._is_refused:
+        if address != self._address or self._is_key_rejected:
             self._address = address
             self._should_reconnect.set()
 
@@ -162,7 +162,7 @@ class GatewayConnection:
         # ImportError: the environment may name a kind of proxy that needs a missing package.
         except (OSError, WebSocketException, ValueError, ImportError):
             state = ConnectionState.OFFLINE
-        self._is_refused = state is ConnectionState.UNAUTHENTICATED
+        self._is_key_rejected = state is ConnectionState.UNAUTHENTICATED
         self._listener.on_state(state)
         if self._clock.monotonic_s() - began_s > _STABLE_AFTER_S:
             self._backoff.reset()

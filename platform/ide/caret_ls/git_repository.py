@@ -84,10 +84,10 @@ def _find_common_folder(git: Path) -> Path:
 def _repository_name(git: Path) -> str:
     origin = _ORIGIN.search(_read_text(_find_common_folder(git) / "config"))
     url = _URL.search(origin[1]) if origin else None
-    return name_of(url[1]) if url else ""
+    return parse_repository_name(url[1]) if url else ""
 
 
-def name_of(url: str) -> str:
+def parse_repository_name(url: str) -> str:
     """Return the last two parts of a URL such as `git@host:owner/name.git`."""
     parts = re.split(r"[/:]", url.removesuffix("/").removesuffix(".git"))
     return "/".join([part for part in parts if part][-2:])

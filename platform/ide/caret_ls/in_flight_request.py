@@ -12,8 +12,8 @@ from typing import Final
 
 from caret_ls.completion_context import CompletionContext
 
-# A request continues so long after the editor has cancelled it. Editors cancel and repeat a request
-# at each key, and the repeated one can often use the same response.
+# For this time, a request continues after the editor has cancelled it. Editors cancel and repeat a
+# request at each key, and the repeated one can often use the same response.
 GRACE_S: Final = 0.03
 
 
@@ -47,8 +47,8 @@ class InFlightRequest:
         self.offered = ""  # the part of the text that was offered before the request was over
         # From sending to the first offer of text; None: no text was offered.
         self.offered_after_ms: float | None = None
+        self.request_id = ""  # the gateway's ID of the request; "": not received yet
         self._has_news = asyncio.Event()  # text has arrived, or the request is over
-        self.request_id = ""  # the gateway's ID, known at the end
         self._num_waiting = 0  # callers that need the request to continue
         self._task = asyncio.create_task(send(self))
         self._task.add_done_callback(lambda _: self._has_news.set())

@@ -34,11 +34,12 @@ _BRACE_LANGUAGES: Final = frozenset(
         *("c", "cpp", "c++", "cuda-cpp", "objective-c", "csharp", "c#", "java", "kotlin", "scala"),
         *("go", "rust", "swift", "dart", "groovy", "php", "zig", "solidity"),
         *("javascript", "javascriptreact", "typescript", "typescriptreact", "vue", "svelte"),
-        *("shellscript", "bash", "sh", "zsh", "powershell", "perl", "r", "awk"),
+        *("shellscript", "powershell", "perl", "r", "awk"),
     )
 )
 _BRACE: Final = re.compile(r"\{\s*$")
-# Lines that open a block by a word, by language.
+# Lines that open a block by a word, by language. In Python, also the end of a signature that has
+# several lines.
 _BLOCK_WORDS: Final = {
     "python": re.compile(
         r"^\s*(?:async\s+)?(?:def|class|if|elif|else|for|while|try|except|finally|with|match|case)"

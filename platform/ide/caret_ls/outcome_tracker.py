@@ -115,7 +115,8 @@ class _AcceptedSuggestion:
     def apply_edit(self, edit: TextEdit) -> None:
         """Move start and end by an edit of the file.
 
-        Text that is inserted at the start or the end does not belong to the accepted text.
+        Text that is inserted at the start or the end does not belong to the accepted text. If that
+        text is empty now, start and end are equal, and an insertion there does not move them.
         """
         growth = len(edit.inserted) - edit.deleted
         deleted_end = edit.at + edit.deleted
@@ -145,7 +146,7 @@ class OutcomeTracker:
             visible.text = visible.text[: visible.num_consumed] + suggestion.text
             visible.is_whole = suggestion.is_whole
             return False
-        self._report_rejection(uri, now_s)
+        self._on_hidden(uri, now_s)
         self._visible[uri] = _VisibleSuggestion(
             suggestion.id,
             suggestion.at,
@@ -182,7 +183,7 @@ class OutcomeTracker:
 
     def dismiss(self, uri: str, now_s: float) -> None:
         """Note that the user has hidden the suggestion."""
-        self._report_rejection(uri, now_s)
+        self._on_hidden(uri, now_s)
 
     def report_long_shown(self, now_s: float) -> None:
         """Report suggestions that have been visible for a long time. Call it regularly."""
@@ -193,13 +194,13 @@ class OutcomeTracker:
     def change(self, uri: str, edit: TextEdit, now_s: float) -> EditorOutcomeEvent | None:
         """Apply an edit; return the outcome for the visible suggestion, or None.
 
-        It is REJECTED also if a part was accepted earlier, although this is not reported.
+        Return REJECTED also after a partial acceptance, although no rejection is reported then.
         """
         for accepted in self._accepted:
             if accepted.uri == uri:
                 accepted.apply_edit(edit)
         visible = self._visible.get(uri)
-        return None if visible is None else self._classify_edit(uri, visible, edit, now_s)
+        return None if visible is None else self._apply_to_visible(uri, visible, edit, now_s)
 
     def accept(self, id: str, now_s: float) -> None:
         """Note an acceptance that the editor reports. Usually the change of the text came before.
@@ -230,7 +231,7 @@ class OutcomeTracker:
 
     def close(self, uri: str, now_s: float) -> None:
         """Stop tracking a closed file."""
-        self._report_rejection(uri, now_s)
+        self._on_hidden(uri, now_s)
         self._accepted = [accepted for accepted in self._accepted if accepted.uri != uri]
 
     def check_persistence(self, read_text: Callable[[str], str | None], now_s: float) -> None:
@@ -267,9 +268,10 @@ class OutcomeTracker:
                 self._reported.popitem(last=False)
         self._send(outcome)
 
-    def _classify_edit(
+    def _apply_to_visible(
         self, uri: str, visible: _VisibleSuggestion, edit: TextEdit, now_s: float
     ) -> EditorOutcomeEvent | None:
+        """Move, consume or end the suggestion, and report the outcome."""
         cursor = visible.at + visible.num_consumed
         if edit.at + edit.deleted < visible.at:
             visible.at += len(edit.inserted) - edit.deleted  # an edit above it, such as an import
@@ -278,7 +280,7 @@ class OutcomeTracker:
         typed_text = _find_typed_part(edit, cursor, remaining_text)
         if typed_text is None:
             is_seen = _is_seen(visible, now_s)
-            self._report_rejection(uri, now_s)
+            self._on_hidden(uri, now_s)
             return EditorOutcomeEvent.REJECTED if is_seen else None
         suggested_part = visible.consume(typed_text)
         if typed_text == remaining_text and visible.is_whole:
@@ -308,7 +310,7 @@ class OutcomeTracker:
         )
         self.track_accepted(uri, accepted, now_s=now_s)
 
-    def _report_rejection(self, uri: str, now_s: float) -> None:
+    def _on_hidden(self, uri: str, now_s: float) -> None:
         """Note that the suggestion disappears, and report it as shown and rejected.
 
         If a part of it was accepted, it is not rejected.

@@ -47,8 +47,8 @@ class RecentFiles:
     def on_close(self, uri: str) -> None:
         self._files.pop(uri, None)
 
-    def list(self, own: str, read_text: Callable[[str], str | None]) -> list[FrameFile]:
-        """Return files as context, the latest first, without the file of the URI `own`.
+    def list(self, own_uri: str, read_text: Callable[[str], str | None]) -> list[FrameFile]:
+        """Return files as context, the latest first, without the file `own_uri`.
 
         `read_text` returns the text of the file with a URI, or None if it must not be sent. It is
         not called any more when MAX_FILES files are selected.
@@ -57,7 +57,7 @@ class RecentFiles:
         num_chars_left = MAX_CHARS
         latest_first = reversed(self._files.items())
         for uri, file in sorted(latest_first, key=lambda item: -item[1].edited_at):
-            text = read_text(uri) if uri != own else None
+            text = read_text(uri) if uri != own_uri else None
             if text is None:
                 continue
             text = _changed_part(text, file.change_offset)

@@ -71,7 +71,7 @@ from caret_ls.lsp_conversions import (
     to_text_change,
 )
 from caret_ls.session import Session
-from caret_ls.settings import Settings, config_folder, has_capability, read
+from caret_ls.settings import Settings, config_folder, has_capability, read_settings
 from caret_ls.status_board import ServerStatus, SignedOutReason
 
 STATUS: Final = "$/caret/status"
@@ -170,7 +170,7 @@ class CaretServer(LanguageServer):
             Settings(), SystemLoopClock(), self._send_status, send_grown=self._send_grown
         )
         experimental = params.capabilities.experimental
-        self._session.assistant.can_grow = has_capability(experimental, _GROWING)
+        self._session.completions.can_grow = has_capability(experimental, _GROWING)
         if has_capability(experimental, _DEFINITIONS):
             self._session.definitions.send_question = self._send_question
         self._editor_sign_in.initialize(experimental)
@@ -179,14 +179,16 @@ class CaretServer(LanguageServer):
         """Start the session. It runs until this process ends."""
         await self.set_up()  # first, because each status contains the gateway's URL
         self._running = asyncio.create_task(self.session.run())
-        self._running.add_done_callback(_note_end)
+        self._running.add_done_callback(_log_failure)
 
     async def set_up(self, *, editor_settings: object = None) -> None:
         """Read all settings again; `editor_settings` are new ones from the editor."""
         if editor_settings is not None:
             self._editor_settings = editor_settings
         folder = config_folder()
-        settings, problems = read(os.environ, folder / "config.toml", self._editor_settings)
+        settings, problems = read_settings(
+            os.environ, folder / "config.toml", self._editor_settings
+        )
         for name in problems:
             _log.warning("settings.invalid name=%s", name)
         address = await self._find_address(settings, folder)
@@ -208,7 +210,7 @@ class CaretServer(LanguageServer):
     def start_sign_in(self) -> None:
         """Start a sign-in by the device flow. A sign-in in progress is cancelled."""
         task = self._editor_sign_in.start(self.session.settings, editor=self._editor)
-        task.add_done_callback(_note_end)
+        task.add_done_callback(_log_failure)
 
     def pause(self, *, is_paused: bool) -> None:
         self.session.board.set(is_paused=is_paused)
@@ -301,7 +303,7 @@ def _add_completions(server: CaretServer) -> None:
     async def complete(params: types.InlineCompletionParams) -> types.InlineCompletionList:
         uri, request = params.text_document.uri, to_inline_request(params)
         server.session.look_up_definitions(uri, request.position)
-        offer = await server.session.assistant.provide(uri, request)
+        offer = await server.session.completions.provide(uri, request)
         if offer is None:
             return types.InlineCompletionList([])
         others = await server.session.alternatives.find(uri, offer, is_invoked=request.is_invoked)
@@ -314,7 +316,7 @@ def _add_completions(server: CaretServer) -> None:
     @server.feature(types.TEXT_DOCUMENT_COMPLETION, types.CompletionOptions(TRIGGER_CHARACTERS))
     async def list_completions(params: types.CompletionParams) -> types.CompletionList:
         uri, position = params.text_document.uri, to_position(params.position)
-        offer = await server.session.assistant.provide(uri, InlineRequest(position))
+        offer = await server.session.completions.provide(uri, InlineRequest(position))
         file = server.session.files.get(uri)
         if offer is None or file is None:
             return types.CompletionList(is_incomplete=True, items=[])
@@ -327,7 +329,7 @@ def _add_completions(server: CaretServer) -> None:
 
     @server.feature(EXPLAIN_NO_SUGGESTION)
     def explain_no_suggestion(_params: Any) -> dict[str, str | None]:
-        return {"reason": server.session.assistant.last_reason}
+        return {"reason": server.session.completions.last_reason}
 
 
 def _add_definitions(server: CaretServer) -> None:
@@ -355,7 +357,7 @@ def _add_commands(server: CaretServer) -> None:
         server.start_sign_in()
 
 
-def _note_end(task: asyncio.Task[None]) -> None:
+def _log_failure(task: asyncio.Task[None]) -> None:
     """Log an unexpected error of the session or of a sign-in."""
     if not task.cancelled() and task.exception() is not None:
-        _log.error("session.failed kind=%s", type(task.exception()).__name__)
+        _log.error("task.failed kind=%s", type(task.exception()).__name__)

@@ -100,18 +100,18 @@ class Session:
             lambda repository: self.link.send(frames.build_policy_query(repository))
         )
         handlers = ResponseHandlers(self.cache, self.debouncer, self.policies, self.board, clock)
+        new_id = _make_id_generator()
         self._client = CompletionClient(
             self.link,
             handlers,
             build_request_context=self._build_context,
-            new_id=_make_id_generator(),
+            new_id=new_id,
             on_grown=self._on_grown,
         )
         state = ProviderState(
             self.files, self.cache, self.debouncer, self.outcomes, self.policies, self.board, clock
         )
-        self.assistant = CompletionProvider(state, self._client, settings)
-        new_id = _make_id_generator()
+        self.completions = CompletionProvider(state, self._client, settings)
         self.alternatives = Alternatives(
             self.files, self.link, build_request_context=self._build_context, new_id=new_id
         )
@@ -151,7 +151,7 @@ class Session:
 
     @property
     def settings(self) -> Settings:
-        return self.assistant.settings
+        return self.completions.settings
 
     def set_up(
         self,
@@ -166,7 +166,7 @@ class Session:
         """
         if settings.enabled != self.settings.enabled:
             self.board.set(is_paused=not settings.enabled)
-        self.assistant.settings = settings
+        self.completions.settings = settings
         self.debouncer.min_delay_ms = settings.debounce_ms
         self._no_key_reason = no_key_reason if address is None else None
         if address is None:
@@ -206,7 +206,7 @@ class Session:
                 self._record_edit(file, file.change(change.start, change.end, change.text))
 
     def close(self, uri: str) -> None:
-        self.assistant.cancel(uri)
+        self.completions.cancel(uri)
         self.outcomes.close(uri, self._clock.monotonic_s())
         self.next_edits.on_close(uri)
         self._recency.on_close(uri)
@@ -227,7 +227,7 @@ class Session:
     def dismiss(self, uri: str) -> None:
         """Note that the user has hidden the suggestion."""
         self.outcomes.dismiss(uri, self._clock.monotonic_s())
-        self.assistant.on_rejected(uri)
+        self.completions.on_rejected(uri)
 
     def on_displayed(self, uri: str) -> None:
         """Note that the suggestion is on the screen."""
@@ -309,7 +309,7 @@ class Session:
         event = self.outcomes.change(file.uri, edit, now_s)
         if event is EditorOutcomeEvent.REJECTED:
             self.debouncer.on_rejected()
-            self.assistant.on_rejected(file.uri)
+            self.completions.on_rejected(file.uri)
         elif event is not None:
             self.debouncer.on_accepted()
         elif is_typed(edit):
@@ -335,6 +335,7 @@ class Session:
         return (*policy.excluded_globs, *self.settings.excluded_globs)
 
     def _build_context(self, current_file: OpenFile) -> RequestContext:
+        """Build the context of a request, and note that the user is in the file."""
         self._recency.on_view(current_file.uri)
         globs = self._excluded_globs(current_file)
         pinned = [

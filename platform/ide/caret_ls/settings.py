@@ -61,7 +61,9 @@ def config_folder(environment: Mapping[str, str] = os.environ) -> Path:
     return (Path(home) if home else Path.home() / ".config") / "caret"
 
 
-def read(environment: Mapping[str, str], file: Path, editor: object) -> tuple[Settings, list[str]]:
+def read_settings(
+    environment: Mapping[str, str], file: Path, editor: object
+) -> tuple[Settings, list[str]]:
     """Return the settings, and the names of invalid ones (or the path of an invalid file).
 
     `file` is `config.toml`, `editor` any JSON value from the editor.

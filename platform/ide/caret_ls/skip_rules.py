@@ -73,11 +73,11 @@ MODE_OFF_REASONS: Final = {
     CompletionMode.CHAT: SkipReason.CHAT_OFF,
     CompletionMode.EDIT: SkipReason.EDIT_OFF,
 }
-_KIND_REASONS = {
+KIND_REASONS: Final = {
     FileKind.SECRET: SkipReason.SECRET_FILE,
     FileKind.GENERATED: SkipReason.GENERATED_FILE,
 }
-_REGION_REASONS = {
+_REGION_REASONS: Final = {
     SyntaxRegion.COMMENT: SkipReason.IN_COMMENT,
     SyntaxRegion.STRING: SkipReason.IN_STRING,
 }
@@ -103,7 +103,7 @@ def _find_prohibition(
         return SkipReason.EXCLUDED
     if context.mode not in rules.modes:
         return MODE_OFF_REASONS[CompletionMode(context.mode)]
-    return _KIND_REASONS.get(kind)
+    return KIND_REASONS.get(kind)
 
 
 def _find_unpromising(

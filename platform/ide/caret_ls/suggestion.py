@@ -66,8 +66,8 @@ def remaining_at(
     """Return the rest of a suggestion if the user typed `num_typed` characters of it.
 
     These are the last characters before the cursor. None: they are not the start of the suggestion,
-    the place is another one, or nothing is left. If the rest is empty, the request for this place
-    had no text.
+    the place is another one, or only white space is left. If the rest is empty, the request for
+    this place had no text.
     """
     request_offset = len(context.prefix) - num_typed
     remaining_text = suggestion.text[num_typed:]
@@ -78,11 +78,11 @@ def remaining_at(
         return None
     if not context.prefix.endswith(suggestion.head, 0, request_offset):
         return None
-    replaces = _count_closed(context, suggestion, remaining_text)
+    replaces = _count_added_closers(context, suggestion, remaining_text)
     return None if replaces is None else RemainingSuggestion(suggestion, remaining_text, replaces)
 
 
-def _count_closed(
+def _count_added_closers(
     context: CompletionContext, suggestion: Suggestion, remaining_text: str
 ) -> int | None:
     """Return how many characters the editor has added after the cursor.
@@ -101,5 +101,5 @@ def _count_closed(
 
 def _contains_in_order(text: str, closers: str) -> bool:
     """Return whether the text contains the closers in this order, perhaps with others between."""
-    remaining_text = iter(text)
+    remaining_text = iter(text)  # each `in` continues after the character that the last one found
     return all(closer in remaining_text for closer in closers)

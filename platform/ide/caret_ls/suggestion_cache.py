@@ -56,14 +56,14 @@ class SuggestionCache:
         for key in [key for key, suggestion in self._by_key.items() if suggestion.id == id]:
             del self._by_key[key]
 
-    def remove(self, uri: str | None = None) -> None:
-        """Drop the suggestions of one file; None: of all files."""
-        for key in [key for key in self._by_key if uri in (None, key[0])]:
+    def remove(self, uri: str) -> None:
+        """Drop the suggestions of a file."""
+        for key in [key for key in self._by_key if key[0] == uri]:
             del self._by_key[key]
 
 
 def _iterate_keys(context: CompletionContext) -> Iterator[tuple[_CacheKey, int]]:
-    """Yield possible cache keys, each with the number of characters that were then typed since.
+    """Yield possible cache keys, each with the number of characters typed since its request.
 
     The positions in the cursor's line come first, from its end; then those in the lines above.
     """

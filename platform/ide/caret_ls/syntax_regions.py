@@ -35,7 +35,7 @@ _BACKTICKS: Final = _Rules(_SLASHES, _STARS, long_quotes=("`",))
 _TRIPLES: Final = _Rules(_SLASHES, _STARS, long_quotes=('"""',))
 _HASH: Final = _Rules(("#",))
 _MARKUP: Final = _Rules(block_comments=(("<!--", "-->"),), quotes=())
-_BY_RULES: Final = (
+_LANGUAGES_BY_RULES: Final = (
     (_C, ("c", "cpp", "c++", "cuda-cpp", "objective-c", "dart", "less", "scss", "css")),
     (_ONE_QUOTE, ("rust",)),
     (_TRIPLES, ("java", "kotlin", "scala", "swift", "csharp", "c#", "groovy")),
@@ -49,7 +49,7 @@ _BY_RULES: Final = (
     (_Rules(("--",), (("{-", "-}"),), quotes=('"',)), ("haskell", "elm")),
     (_MARKUP, ("html", "xml", "svg", "vue", "svelte")),
 )
-_RULES: Final = {name: rules for rules, names in _BY_RULES for name in names}
+_RULES: Final = {name: rules for rules, names in _LANGUAGES_BY_RULES for name in names}
 _ENDS: Final = {"[[": "]]"}  # closing quotes that differ from the opening ones
 
 
@@ -115,10 +115,11 @@ def _ending_pattern(end: str) -> re.Pattern[str]:
     A character after a backslash does not end a string. A string in plain quotes ends with its line
     at the latest, because a string without its closing quote is probably unfinished.
     """
-    if end == "\n":
+    if end == "\n":  # of a line comment
         return re.compile(r"[^\r\n]*+[\r\n]")
-    if len(end) == 1 and end != "`":
+    if len(end) == 1 and end != "`":  # plain quotes
         return re.compile(rf"(?:[^\\\r\n{end}]|\\.)*+(?:{end}|\\?[\r\n])")
+    # A block comment, or a string that may have several lines.
     return re.compile(rf"(?:[^\\]|\\.)*?{re.escape(end)}", re.DOTALL)
 
 

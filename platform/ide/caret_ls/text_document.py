@@ -36,8 +36,8 @@ class LineChange:
 class TextEdit:
     """The effect of a change.
 
-    It leaves out text that is the same before and after the change, for example if an editor
-    replaces a word by a longer one, or the whole text.
+    An editor may replace text by text with the same start, for example a word by a longer one. The
+    edit leaves out this start. If the whole text is replaced, it also leaves out an equal end.
     """
 
     at: int  # characters from the start of the text
@@ -99,7 +99,7 @@ class TextDocument:
         head = old_lines[0][:from_column] if old_lines else ""
         tail = old_lines[last - first][to_column:] if last - first < len(old_lines) else ""
         old_text = "".join(old_lines)
-        deleted = old_text[len(head) : len(old_text) - len(tail)]
+        deleted_text = old_text[len(head) : len(old_text) - len(tail)]
         middle = head + text + tail
         # Adjacent CR and LF form a single line end.
         if middle.startswith("\n") and first and self._lines[first - 1].endswith("\r"):
@@ -107,9 +107,9 @@ class TextDocument:
             middle = self._lines[first] + middle
         old_lines, new_lines = self._lines[first : last + 1], split_lines(middle)
         self._lines[first : last + 1] = new_lines
-        same = _count_common(deleted, text)
+        same = _count_common(deleted_text, text)
         lines = LineChange(first, tuple(old_lines), tuple(new_lines))
-        return TextEdit(at + same, len(deleted) - same, text[same:], lines)
+        return TextEdit(at + same, len(deleted_text) - same, text[same:], lines)
 
     def replace_all(self, text: str) -> TextEdit:
         """Replace the whole text."""
@@ -148,7 +148,10 @@ def _find_changed_lines(before: Sequence[str], after: Sequence[str]) -> LineChan
 
 
 def _count_common(one: Sequence[str], other: Sequence[str]) -> int:
-    """Return the length of the common start of two texts, or of two lists of lines."""
+    """Return the length of the common start of two texts, or of two lists of lines.
+
+    The binary search compares slices, which is faster than a loop over single characters.
+    """
     lengths = range(min(len(one), len(other)))
     return bisect_left(lengths, True, key=lambda last: one[: last + 1] != other[: last + 1])
 

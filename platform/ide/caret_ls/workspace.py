@@ -140,9 +140,9 @@ def local_path(uri: str) -> Path | None:
 
 
 def _path_of(uri: str, file_path: Path | None, repository: Repository | None) -> str:
-    """Return the path in the repository; outside of a repository, the name.
+    """Return the path in the repository; outside of a repository, only the file's name.
 
-    The folders around them are private, and therefore not sent.
+    The folders above the repository or the file are private, and therefore not sent.
     """
     if file_path is not None and repository is not None:
         return repository.path_of(file_path)

@@ -13,7 +13,7 @@ from typing import IO, Final
 
 from caret.foundation.crypto.signing import BadPublicKeys, PublicKeys, read_public_keys
 
-OK, BROKEN, UNUSABLE = 0, 1, 2  # exit codes
+OK, BROKEN, UNREADABLE = 0, 1, 2  # exit codes
 _EXIT_CODES: Final = "Exit codes: 0 intact, 1 broken, 2 unreadable."
 
 
@@ -38,7 +38,7 @@ class VerifierCli:
             report = self.verify(options, _read_keys(options.public_key))
         except UnreadableInput as error:
             sys.stderr.write(f"{self.command}: {error}\n")
-            return UNUSABLE
+            return UNREADABLE
         except self.broken_error as error:
             sys.stdout.write(f"BROKEN: {error}.\n")
             return BROKEN

@@ -1,9 +1,8 @@
 """Bounds for the times and dates that callers send, checked before they are stored.
 
-Postgres stores times that Python cannot read back. For example, Python's calendar begins with the
-year 1 and ends with the year 9999. A time with an offset on its first or last day can be outside of
-the calendar after the conversion to UTC. A row with such a time could never be read. Calculations
-with times near these limits also fail.
+Postgres stores times that Python cannot read back, because Python's calendar has only the years 1
+to 9999. For example, the last evening of the year 9999 in New York is in the year 10000 in UTC. A
+row with such a time could never be read. Calculations with times near these limits also fail.
 """
 
 from datetime import UTC, date, datetime

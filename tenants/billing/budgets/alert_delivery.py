@@ -2,8 +2,8 @@
 
 Before each attempt, a worker claims the delivery by setting the time of the next attempt. So two
 workers never make the same attempt, and no lock is held while a mail server or webhook is slow. If
-the worker is killed, the message may be sent twice. Both have the same ID, by which receivers can
-drop the second one.
+the worker is killed, the message may be sent twice. Both messages have the same ID, so that
+receivers can drop the second one.
 """
 
 from dataclasses import dataclass
@@ -52,17 +52,18 @@ class _AlertMessage:
     delivery_id: str
     tenant_id: TenantId
     budget_id: str
-    holder: str  # the budget's target: "the whole tenant", "the team Shop", a user's address
+    budget_name: str  # such as "the budget of the team Shop"; "a deleted budget"
     tenant_name: str
     percent: int  # the threshold that the spending has crossed
     spent: str  # amount with the currency: EUR 12.50
     limit: str  # amount with the currency
     month: str  # such as 2026-11
-    is_hard: bool
+    is_hard: bool  # False for a deleted budget
+    is_deleted: bool  # the budget was deleted after the alert was created
 
 
 def deliver_all_alerts(*, now: datetime) -> None:
-    """Deliver the alerts of all tenants that are due.
+    """Deliver the due alerts of all tenants.
 
     The failure of one tenant is logged, and does not stop the run.
     """
@@ -76,14 +77,14 @@ def deliver_all_alerts(*, now: datetime) -> None:
 
 
 def deliver_due_alerts(tenant_id: TenantId, *, now: datetime) -> int:
-    """Deliver a tenant's alerts that are due, and return how many deliveries succeeded."""
+    """Deliver a tenant's due alerts, and return how many deliveries succeeded."""
     return sum(
         _try_delivery(tenant_id, delivery, now) for delivery in _claim_deliveries(tenant_id, now)
     )
 
 
 def compute_alert_backoff(num_attempts: int) -> timedelta | None:
-    """Return the wait after a number of attempts, at least one; None: no further attempt. Pure."""
+    """Return the wait after attempt `num_attempts`, counted from 1; None: it was the last. Pure."""
     if num_attempts >= _MAX_ATTEMPTS:
         return None
     doublings = min(num_attempts - 1, _MAX_DOUBLINGS)
@@ -91,7 +92,7 @@ def compute_alert_backoff(num_attempts: int) -> timedelta | None:
 
 
 def _claim_deliveries(tenant_id: TenantId, now: datetime) -> list[AlertDelivery]:
-    """Return the deliveries that are due. Count an attempt of each, and set its next time."""
+    """Return the due deliveries. Count an attempt of each, and set the time of the next attempt."""
     with tenant_scope(tenant_id):
         due = list(
             AlertDelivery.objects.select_for_update(skip_locked=True)
@@ -144,36 +145,40 @@ def _build_message(tenant_id: TenantId, delivery: AlertDelivery) -> _AlertMessag
             delivery_id=str(delivery.id),
             tenant_id=tenant_id,
             budget_id=str(alert.budget_id),
-            holder="a deleted budget" if budget is None else _describe_holder(budget),
+            budget_name="a deleted budget" if budget is None else _describe_budget(budget),
             tenant_name=Tenant.objects.get(id=tenant_id).name,
             percent=alert.percent,
             spent=f"{currency} {format_amount(alert.spent_micros)}",
             limit=f"{currency} {format_amount(alert.limit_micros)}",
             month=f"{alert.month:%Y-%m}",
             is_hard=budget is not None and budget.is_hard,
+            is_deleted=budget is None,
         )
 
 
-def _describe_holder(budget: Budget) -> str:
+def _describe_budget(budget: Budget) -> str:
     if budget.holder_id is None:
-        return "the whole tenant"
+        return "the budget of the whole tenant"
     if budget.scope == BudgetScope.USER:
-        return str(User.objects.values_list("email", flat=True).get(id=budget.holder_id))
+        email = User.objects.values_list("email", flat=True).get(id=budget.holder_id)
+        return f"the budget of {email}"
     teams = Team.objects.filter(tenant_id=budget.tenant_id, id=budget.holder_id)
-    return f"the team {teams.values_list('name', flat=True).first() or '(deleted)'}"
+    name = teams.values_list("name", flat=True).first() or "(deleted)"
+    return f"the budget of the team {name}"
 
 
 def _send_mail(address: str, message: _AlertMessage) -> None:
     """Send an e-mail. Raises OSError, SMTPException."""
-    consequence = (
-        "At 100%, completions stop until the month ends (UTC) or you raise the limit."
-        if message.is_hard
-        else "This is a soft budget: completions continue at 100%."
-    )
+    if message.is_deleted:
+        consequence = "The budget was deleted after this alert was created."
+    elif message.is_hard:
+        consequence = "At 100%, completions stop until the month ends (UTC) or you raise the limit."
+    else:
+        consequence = "This is a soft budget: completions continue at 100%."
     EmailMessage(
         subject=f"{message.tenant_name}: {message.percent}% of a budget is used",
         body=(
-            f"{message.percent}% of the budget of {message.holder} for {message.month} is used:\n"
+            f"{message.percent}% of {message.budget_name} for {message.month} is used:\n"
             f"{message.spent} of {message.limit}.\n\n{consequence}\n\n"
             f"{settings.CONSOLE_URL}\n"
         ),

@@ -34,7 +34,7 @@ def find_crossed_thresholds(
 def create_alerts(
     tenant_id: TenantId, month: date, *, price: PlanPrice | None, now: datetime
 ) -> int:
-    """Create the alerts of a month that are due, and return how many.
+    """Create the due alerts of a month, and return how many.
 
     `price` is in force today; None: nothing has a price. The caller must be inside the tenant's
     scope.

@@ -1,9 +1,11 @@
 """Decides whether a budget is used up.
 
-A gateway refuses a completion if a hard budget has less left than the completion may cost at most
-(inference.gateway.rate_limits.budget_reservation). This depends on the price of the model that will
-answer. So a hard budget is used up before its last micro is spent: as soon as less is left than a
-completion of the cheapest model may cost. Completions of more expensive models stop earlier.
+A gateway refuses a completion if a hard budget has less left than the highest possible cost of the
+completion (inference.gateway.rate_limits.budget_reservation). This cost depends on the price of the
+model that will answer, and on the completion's token limits. So a hard budget is used up before its
+last micro is spent. It is used up as soon as less is left than a completion of the cheapest model
+may cost, with the prompt budget of the fast tier and MAX_GENERATED_TOKENS. Completions of more
+expensive models stop earlier. Completions with a lower token limit may continue for a while.
 
 A soft budget is used up when its whole limit is spent.
 """
@@ -19,22 +21,25 @@ from tenants.models import Budget
 from tenants.policy.availability.model_offers import find_answering_models
 
 
-def is_exhausted(budget: Budget, month: TenantMonthSpend, *, min_reservation_micros: int) -> bool:
-    """Return whether a budget is used up in this month.
+def is_exhausted(
+    budget: Budget, month_spend: TenantMonthSpend, *, min_reservation_micros: int
+) -> bool:
+    """Return whether a budget is used up in the month of `month_spend`.
 
     `min_reservation_micros` is the result of `read_min_reservation` for today.
     """
-    remaining_micros = month.limit_of_budget(budget) - month.spent_of_budget(budget)
+    remaining_micros = month_spend.limit_of_budget(budget) - month_spend.spent_of_budget(budget)
     if not budget.is_hard:
         return remaining_micros <= 0
     return remaining_micros < max(1, min_reservation_micros)
 
 
 def read_min_reservation(tenant_id: TenantId, price: PlanPrice | None, *, on: date) -> int:
-    """Return the least amount that gateways reserve for a completion of the fast tier, in micros.
+    """Return the amount that gateways reserve for a completion of the cheapest model, in micros.
 
-    `price` is in force on the day `on`; None: nothing has a price. One query if models have prices
-    of their own, otherwise none.
+    The completion has the prompt budget of the fast tier and MAX_GENERATED_TOKENS. `price` is in
+    force on the day `on`; None: nothing has a price. One query if models have prices of their own,
+    otherwise none.
     """
     if price is None:
         return 0
@@ -45,9 +50,9 @@ def read_min_reservation(tenant_id: TenantId, price: PlanPrice | None, *, on: da
 
 
 def compute_min_reservation(price: PlanPrice, models: frozenset[str] | None) -> int:
-    """Return the least amount that gateways reserve if one of `models` answers, in micros. Pure.
+    """Return the amount that gateways reserve for the cheapest of `models`, in micros. Pure.
 
-    If `models` is None or empty, each model with a price may answer.
+    If `models` is None or empty, any model may answer, with or without a price of its own.
     """
     prices = [price.tiers[Tier.FAST], *price.model_prices.values()]
     if models:

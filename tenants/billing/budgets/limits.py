@@ -1,4 +1,4 @@
-"""The limit of the number of hard budgets that apply to one user.
+"""The maximum number of hard budgets of teams that apply to one user.
 
 Each request of the user reserves an amount in all these budgets. So the duration of the gateway's
 Redis call grows with their number.
@@ -13,7 +13,7 @@ from caret.foundation.ids import TenantId
 from tenants.base.errors import Conflict
 from tenants.models import Budget, TeamMembership
 
-# Counts the hard budgets of the user's teams, but not those of the tenant and of the user.
+# The hard budgets of the tenant and of the user are not counted.
 MAX_TEAM_BUDGETS_OF_USER: Final = 20
 
 

@@ -97,7 +97,7 @@ def change_budget(
             lambda: try_sync_spend_to_redis(actor.tenant_id, now=now), robust=True
         )
         mark_snapshot_stale(tenant_id=actor.tenant_id)
-        budget = _find_budget(actor, budget_id, version)
+        budget = _find_budget_row(actor, budget_id, version)
         Budget.objects.filter(tenant_id=actor.tenant_id, id=budget_id).update(
             limit_micros=terms.limit_micros,
             is_per_seat=terms.is_per_seat,
@@ -117,7 +117,7 @@ def delete_budget(*, actor: Actor, budget_id: UUID, version: int, now: datetime)
     actor.require(Permission.WRITE_BUDGETS)
     with tenant_scope(actor.tenant_id):
         mark_snapshot_stale(tenant_id=actor.tenant_id)
-        budget = _find_budget(actor, budget_id, version)
+        budget = _find_budget_row(actor, budget_id, version)
         Budget.objects.filter(tenant_id=actor.tenant_id, id=budget_id).delete()
         old_fields = _to_change_fields(
             _to_terms(budget), BudgetTarget(BudgetScope(budget.scope), budget.holder_id)
@@ -125,7 +125,7 @@ def delete_budget(*, actor: Actor, budget_id: UUID, version: int, now: datetime)
         _record_change(actor, "budget.deleted", budget_id, (old_fields, None), now)
 
 
-def _find_budget(actor: Actor, budget_id: UUID, version: int) -> Budget:
+def _find_budget_row(actor: Actor, budget_id: UUID, version: int) -> Budget:
     """Return the budget if it has this version. Raises NotFound, Conflict."""
     budget = Budget.objects.filter(tenant_id=actor.tenant_id, id=budget_id).first()
     if budget is None:
@@ -204,8 +204,8 @@ def revert_last_change(*, actor: Actor, budget_id: UUID, version: int, now: date
     Raises Forbidden, InvalidValue, NotFound, Conflict.
     """
     actor.require(Permission.WRITE_BUDGETS)
+    # This reads without a lock: change_budget raises Conflict if the budget changes meanwhile.
     terms = _read_previous_terms(actor, budget_id)
-    # Read without a lock: change_budget raises if the budget has changed meanwhile.
     return change_budget(actor=actor, budget_id=budget_id, terms=terms, version=version, now=now)
 
 

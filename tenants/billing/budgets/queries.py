@@ -40,8 +40,8 @@ class DeliveryView:
 @dataclass(frozen=True, slots=True)
 class AlertView:
     percent: int  # the crossed threshold
-    spent_micros: int  # when the alert was created, as the limit
-    limit_micros: int  # for the whole month
+    spent_micros: int  # at the time of the alert
+    limit_micros: int  # of the month, at the time of the alert
     created_at: datetime
     deliveries: tuple[DeliveryView, ...]
 
@@ -94,7 +94,7 @@ def find_budget(*, actor: Actor, budget_id: UUID, now: datetime) -> BudgetView:
         return _to_views(actor.tenant_id, rows, now)[0]
 
 
-def read_spending(tenant_id: TenantId, *, now: datetime) -> SpendingLimits:
+def read_spending_limits(tenant_id: TenantId, *, now: datetime) -> SpendingLimits:
     """Return the prices and hard budgets that gateways need, inside the tenant's scope.
 
     If there is no hard budget, the result is empty.
@@ -121,9 +121,10 @@ def _to_hard_budget(budget: Budget, month_spend: TenantMonthSpend) -> HardBudget
 def _index_budgets_by_user(
     budgets: Sequence[Budget], month_spend: TenantMonthSpend
 ) -> dict[UserId, bytes]:
-    """Return the budgets of each user or of their teams, as encoded indexes in `budgets`.
+    """Return encoded indexes in `budgets`, by user.
 
-    The result is sorted by user, so that equal rows give equal bytes in the snapshot.
+    The indexes are those of the user's own budget and of the budgets of the user's teams. The
+    result is sorted by user, so that equal rows give equal bytes in the snapshot.
     """
     indexes: defaultdict[str, list[int]] = defaultdict(list)
     for index, budget in enumerate(budgets):
@@ -140,7 +141,9 @@ def _to_views(tenant_id: TenantId, rows: list[Budget], now: datetime) -> list[Bu
     month_spend, names = read_month_spend(tenant_id, month), _find_holder_names(tenant_id, rows)
     alerts = _find_alerts(tenant_id, [row.id for row in rows], month)
     currency = find_currency(tenant_id)
-    assert currency is not None or not rows, "only tenants with a plan have budgets"
+    if currency is None:
+        assert not rows, "only tenants with a plan have budgets"
+        return []
     return [
         BudgetView(
             id=row.id,
@@ -150,7 +153,7 @@ def _to_views(tenant_id: TenantId, rows: list[Budget], now: datetime) -> list[Bu
             limit_micros=row.limit_micros,
             is_per_seat=row.is_per_seat,
             month_limit_micros=month_spend.limit_of_budget(row),
-            currency=currency or Currency.EUR,
+            currency=currency,
             is_hard=row.is_hard,
             webhook_url=row.webhook_url,
             version=row.version,

@@ -45,9 +45,10 @@ def list_nearest_limit(
     actor.require(Permission.READ_BILLING)
     with tenant_scope(actor.tenant_id):
         month_spend = read_month_spend(actor.tenant_id, start_of_month(utc_day(now)))
-        min_reservation = read_min_reservation(actor.tenant_id, price, on=utc_day(now))
+        min_reservation_micros = read_min_reservation(actor.tenant_id, price, on=utc_day(now))
         statuses = [
-            _compute_status(row, month_spend, min_reservation) for row in _find_named_budgets(actor)
+            _compute_status(row, month_spend, min_reservation_micros)
+            for row in _find_named_budgets(actor)
         ]
     statuses.sort(
         key=lambda budget: (-budget.spent_micros / budget.month_limit_micros, str(budget.budget_id))
@@ -59,7 +60,7 @@ def list_nearest_limit(
 class BudgetEffect:
     """The immediate effect of a budget that is not saved yet."""
 
-    num_stopped: int  # members whose completions would stop, and do not stop without this budget
+    num_stopped: int  # members whose completions no hard budget stops yet, and this one would stop
     spent_micros: int  # in the current month, by the users under the budget
     limit_micros: int  # of the month
 
@@ -82,17 +83,17 @@ def preview_budget(
     with tenant_scope(actor.tenant_id):
         month_spend = read_month_spend(actor.tenant_id, start_of_month(utc_day(now)))
         price = read_price_book(actor.tenant_id).price_on(utc_day(now))
-        min_reservation = read_min_reservation(actor.tenant_id, price, on=utc_day(now))
+        min_reservation_micros = read_min_reservation(actor.tenant_id, price, on=utc_day(now))
         hard_budgets = Budget.objects.filter(tenant_id=actor.tenant_id, is_hard=True)
         already_stopped: frozenset[str] = frozenset().union(
             *(
                 _list_members(budget, month_spend)
                 for budget in hard_budgets
-                if is_exhausted(budget, month_spend, min_reservation_micros=min_reservation)
+                if is_exhausted(budget, month_spend, min_reservation_micros=min_reservation_micros)
             )
         )
     is_stopping = terms.is_hard and is_exhausted(
-        draft, month_spend, min_reservation_micros=min_reservation
+        draft, month_spend, min_reservation_micros=min_reservation_micros
     )
     return BudgetEffect(
         num_stopped=len(_list_members(draft, month_spend) - already_stopped) if is_stopping else 0,

@@ -54,7 +54,7 @@ def check_webhook_address(url: str) -> None:
     """
     try:
         parts = urlsplit(url)
-        _ = parts.port
+        _ = parts.port  # raises ValueError if it is not a valid port
     except ValueError as error:
         raise InvalidValue("webhook_url", "This is not a valid address.") from error
     schemes = ("https", "http") if settings.PRIVATE_TARGETS else ("https",)

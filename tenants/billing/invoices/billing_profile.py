@@ -28,6 +28,7 @@ logger = structlog.get_logger(__name__)
 MAX_CHARS: Final = 120  # of a field, or of a line of the address
 COUNTRY: Final = re.compile(r"[A-Z]{2}")
 _MAX_LINES: Final = 8  # of the address
+_MAX_TAX_NAME_CHARS: Final = 40
 
 
 def set_billing_profile(
@@ -40,6 +41,7 @@ def set_billing_profile(
     """
     actor.require_platform()
     _check_customer(customer)
+    _check_text("tax", tax.name, max_chars=_MAX_TAX_NAME_CHARS)
     if not 0 <= tax.basis_points <= 10_000 or bool(tax.name) != bool(tax.basis_points):
         raise InvalidValue("tax", "Enter a tax name and 1 to 10,000 basis points, or neither.")
     with tenant_scope(actor.tenant_id):
@@ -162,7 +164,7 @@ def _check_customer(customer: InvoiceParty) -> None:
         raise InvalidValue("address", "Enter an address of at most {most} lines.", most=_MAX_LINES)
 
 
-def _check_text(field: str, text: str) -> None:
+def _check_text(field: str, text: str, *, max_chars: int = MAX_CHARS) -> None:
     validate_text(field, text)
-    if len(text) > MAX_CHARS or not text.isprintable():
-        raise InvalidValue(field, "Enter at most {most} printable characters.", most=MAX_CHARS)
+    if len(text) > max_chars or not text.isprintable():
+        raise InvalidValue(field, "Enter at most {most} printable characters.", most=max_chars)

@@ -163,7 +163,7 @@ def _describe_line(
     price is not the amount. `sign` is -1 for a credit note.
     """
     amount_cents = sign * line.amount_cents
-    is_tokens = line.price_for > 1
+    is_tokens = line.price_for > 1  # only the price of tokens is for more than one unit
     # Prices must not be negative. So a line that reduces the sum has a negative quantity.
     piece = "-1" if amount_cents < 0 else "1"
     return {

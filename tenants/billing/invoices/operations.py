@@ -4,9 +4,10 @@ A document and its ledger transaction are written in the same database transacti
 """
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 import structlog
@@ -34,6 +35,7 @@ from tenants.billing.invoices.document import (
     DocumentKind,
     InvoiceHeader,
     LedgerTotals,
+    UsageLine,
     build_document,
     build_lines,
     compute_incremental_tax,
@@ -76,7 +78,7 @@ log = structlog.get_logger(__name__)
 
 
 def issue_due_invoices_of_all_tenants(*, now: datetime) -> None:
-    """Issue the invoices that are due for all tenants. Concurrent runs wait for a tenant's lock.
+    """Issue the due invoices of all tenants. Concurrent runs wait for a tenant's lock.
 
     The failure of one tenant is logged, and does not stop the run.
     """
@@ -186,9 +188,10 @@ def _issue_invoice(state: BillingState, month: date, now: datetime) -> str:
     tenant_id = TenantId(str(state.tenant_id))
     usage_lines = read_usage_lines(tenant_id, month)
     head = _build_header(state, DocumentKind.INVOICE, month, now)
-    subtotal = sum(line.amount_cents for line in build_lines(usage_lines))
-    credit = max(0, min(to_cents(read_credit_balance(tenant_id)), subtotal))
-    sums = LedgerTotals(subtotal, credit, compute_tax(subtotal - credit, head.tax))
+    subtotal_cents = sum(line.amount_cents for line in build_lines(usage_lines))
+    credit_cents = max(0, min(to_cents(read_credit_balance(tenant_id)), subtotal_cents))
+    tax_cents = compute_tax(subtotal_cents - credit_cents, head.tax)
+    sums = LedgerTotals(subtotal_cents, credit_cents, tax_cents)
     draft = _InvoiceDraft(head, sums, month, None)
     _book_invoice(state, draft, sum(line.amount_micros for line in usage_lines), now)
     state.invoiced_month = month
@@ -270,7 +273,7 @@ def _post_document(
 
 
 def _insert_invoice(
-    state: BillingState, draft: _InvoiceDraft, usage_lines: Any, now: datetime
+    state: BillingState, draft: _InvoiceDraft, usage_lines: Sequence[UsageLine], now: datetime
 ) -> Invoice:
     """Insert the row of an invoice or credit note, save `state`, and write to the audit log."""
     document = build_document(draft.head, usage_lines, draft.sums)

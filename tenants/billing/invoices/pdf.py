@@ -80,8 +80,9 @@ def _render_pages(document: InvoiceDocument, logo: Path | None) -> bytes:
         creator="Caret",
         invariant=1,
     )
+    no_padding = (0, 0, 0, 0)
     frame = Frame(
-        pages.leftMargin, pages.bottomMargin, pages.width, pages.height, 0, 0, 0, 0, id="body"
+        pages.leftMargin, pages.bottomMargin, pages.width, pages.height, *no_padding, id="body"
     )
     footer = _Footer(document)
     pages.addPageTemplates(PageTemplate(id="page", frames=[frame], onPage=footer))
@@ -96,16 +97,12 @@ def _register_typeface() -> None:
         pdfmetrics.registerFont(TTFont(name, BytesIO((folder / file).read_bytes())))
 
 
-def _text_style(name: str = "", **fields: Any) -> ParagraphStyle:
-    defaults = {"fontName": _REGULAR, "fontSize": 9, "leading": 13, "textColor": _INK}
-    return ParagraphStyle(name, **{**defaults, **fields})
-
-
 def _paragraph(
     text: str, *, colour: Color = _INK, is_strong: bool = False, **fields: Any
 ) -> Paragraph:
     font = _MEDIUM if is_strong else _REGULAR
-    return Paragraph(escape(text), _text_style(fontName=font, textColor=colour, **fields))
+    fields = {"fontSize": 9, "leading": 13, **fields}
+    return Paragraph(escape(text), ParagraphStyle("", fontName=font, textColor=colour, **fields))
 
 
 def _label_paragraph(text: str, **fields: Any) -> Paragraph:

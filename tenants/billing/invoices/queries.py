@@ -180,6 +180,7 @@ def read_usage_lines(tenant_id: TenantId, month: date) -> list[UsageLine]:
 
 def _read_totals(row: Invoice) -> LedgerTotals:
     """Return the amounts that were posted with the document."""
+    # The values of DocumentKind are also values of SourceKind.
     transaction = LedgerTransaction.objects.get(
         tenant_id=row.tenant_id, source_kind=row.kind, source_id=str(row.number)
     )

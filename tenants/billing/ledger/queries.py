@@ -122,7 +122,7 @@ def list_day_totals(
         rows = (
             LedgerEntry.objects.filter(tenant_id=actor.tenant_id, day__in=days, amount_micros__gt=0)
             .annotate(kind=Subquery(transactions.order_by().values("source_kind")))
-            .exclude(kind=None)
+            .exclude(kind=None)  # None: the filter excludes the entry's transaction
             .order_by("day", "kind")
             .values_list("day", "kind")
             .annotate(num=Count("transaction_id", distinct=True), total=Sum("amount_micros"))
@@ -136,6 +136,8 @@ def _filter_transactions(actor: Actor, ledger_filter: LedgerFilter) -> QuerySet[
         transactions = transactions.filter(month=ledger_filter.month)
     if ledger_filter.first is not None:
         transactions = transactions.filter(day__gte=ledger_filter.first)
+        # The bound of created_at limits the part of the index that a page reads. date.min has no
+        # earlier day.
         if ledger_filter.first > date.min:
             transactions = transactions.filter(
                 created_at__gte=start_of_day(ledger_filter.first - _MAX_CLOCK_DIFFERENCE)

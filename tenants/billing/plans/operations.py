@@ -26,10 +26,12 @@ from tenants.security.authorization.directory import list_tenants
 MAX_PRICE_MICROS: Final = 10**12  # a million currency units, for a seat or for a million tokens
 # The Billing page reads up to 6 rows (2 tiers x 3 kinds of tokens) for each model and day.
 MAX_PRICED_MODELS: Final = 50
+_MAX_NAME_CHARS: Final = 120  # of a plan
 _SLUG: Final = re.compile(r"[a-z][a-z0-9-]{1,39}")
 _MODEL: Final = re.compile(r"[\w./:@+-]{1,128}", re.ASCII)  # as in inference.routing.pool_selection
-# The shortest time from today (UTC) to a change of price or plan. Past days are already posted.
-_EARLIEST: Final = timedelta(days=1)
+# The shortest time from today (UTC) to a change of price or plan: a part of today's usage may
+# already be posted.
+_MIN_NOTICE: Final = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +49,15 @@ def create_plan(*, slug: str, name: str, currency: Currency, now: datetime) -> N
         raise InvalidValue(
             "slug", "Enter 2 to 40 lower-case letters, digits and hyphens, starting with a letter."
         )
+    name = name.strip()
     validate_text("name", name)
+    if not 1 <= len(name) <= _MAX_NAME_CHARS or not name.isprintable():
+        raise InvalidValue(
+            "name", "Enter 1 to {most} characters on one line.", most=_MAX_NAME_CHARS
+        )
     try:
         with transaction.atomic():
-            Plan.objects.create(slug=slug, name=name.strip(), currency=currency, created_at=now)
+            Plan.objects.create(slug=slug, name=name, currency=currency, created_at=now)
     except IntegrityError as error:
         raise Conflict("The plan {slug} already exists.", slug=slug) from error
 
@@ -65,7 +72,7 @@ def add_price(*, plan: str, new: NewPrice, now: datetime) -> None:
     with transaction.atomic():
         plan_row = _find_plan(plan)
         has_price = PriceVersion.objects.filter(plan_id=plan_row.id).exists()
-        if has_price and new.effective_on < utc_day(now) + _EARLIEST:
+        if has_price and new.effective_on < utc_day(now) + _MIN_NOTICE:
             raise InvalidValue("effective_on", "A new price can start tomorrow (UTC) or later.")
         try:
             with transaction.atomic():
@@ -106,8 +113,8 @@ def subscribe_tenant(
     with tenant_scope(actor.tenant_id):
         # Locks the tenant, so that only one of two concurrent subscriptions is the first.
         mark_snapshot_stale(tenant_id=actor.tenant_id)
-        _require_day_of_tenant(actor.tenant_id, starts_on)
-        _open_billing(actor, plan_row.currency, is_too_early=starts_on < utc_day(now) + _EARLIEST)
+        _check_start_day(actor.tenant_id, starts_on)
+        _open_billing(actor, plan_row.currency, is_too_early=starts_on < utc_day(now) + _MIN_NOTICE)
         try:
             with transaction.atomic():
                 Subscription.objects.create(
@@ -125,7 +132,7 @@ def subscribe_tenant(
         )
 
 
-def _require_day_of_tenant(tenant_id: TenantId, starts_on: date) -> None:
+def _check_start_day(tenant_id: TenantId, starts_on: date) -> None:
     """Check that the day is not before the tenant's first month.
 
     Seats are posted for every day since the first subscription. A mistyped year would add thousands

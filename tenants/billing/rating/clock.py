@@ -1,6 +1,6 @@
 """The time for billing: the earlier of the worker's clock and the database's clock.
 
-So if only one of the two is fast, no month is invoiced, and no day is posted, before its end.
+So if only one of the two is ahead, no month is invoiced, and no day is posted, before its end.
 """
 
 from datetime import datetime

@@ -99,21 +99,20 @@ def rate_tokens(
 
 
 def _rate_batches(state: BillingState, last_batch: int, now: datetime) -> tuple[SpendEntry, ...]:
-    usage = _read_usage(state, last_batch)
+    usage_by_day: defaultdict[date, list[_TokenUsage]] = defaultdict(list)
+    for token_usage in _read_usage(state, last_batch):
+        usage_by_day[token_usage.day].append(token_usage)
     prices = read_price_book(TenantId(str(state.tenant_id)))
-    days: defaultdict[date, list[_TokenUsage]] = defaultdict(list)
-    for day_usage in usage:
-        days[day_usage.day].append(day_usage)
     spend_entries: list[SpendEntry] = []
-    for day, day_usages in sorted(days.items()):
+    for day, usage in sorted(usage_by_day.items()):
         price = prices.price_on(day)
         if price is None:
             continue  # the tenant had no plan or price on that day
         source = TransactionSource(
             SourceKind.USAGE, f"{state.rated_batch + 1}-{last_batch}:{day.isoformat()}"
         )
-        _book_day(state, source, day, _PricedUsage(price, _sum_by_line(day_usages, price)), now)
-        spend_entries.extend(_price_spending(day_usages, price))
+        _book_day(state, source, day, _PricedUsage(price, _sum_by_line(usage, price)), now)
+        spend_entries.extend(_price_spending(usage, price))
     return tuple(spend_entries)
 
 
@@ -151,11 +150,11 @@ def _to_token_usage(row: Mapping[str, Any]) -> _TokenUsage:
 def _sum_by_line(usage: list[_TokenUsage], price: PlanPrice) -> dict[TokenLine, int]:
     """Return the tokens of each line that has at least one, in the order of `sort_key`."""
     sums: defaultdict[TokenLine, int] = defaultdict(int)
-    for day_usage in usage:
-        model = day_usage.model if day_usage.model in price.model_prices else ""
+    for token_usage in usage:
+        model = token_usage.model if token_usage.model in price.model_prices else ""
         for kind in PricedTokenKind:
-            line = TokenLine(day_usage.tier, kind, model)
-            sums[line] += get_token_count(kind, day_usage.tokens)
+            line = TokenLine(token_usage.tier, kind, model)
+            sums[line] += get_token_count(kind, token_usage.tokens)
     lines = sorted(sums, key=lambda line: line.sort_key)
     return {line: sums[line] for line in lines if sums[line]}
 
@@ -211,9 +210,11 @@ def _read_running_total(state: BillingState, day: date, line: TokenLine) -> int:
 def _price_spending(usage: list[_TokenUsage], price: PlanPrice) -> list[SpendEntry]:
     return [
         SpendEntry(
-            day_usage.day,
-            day_usage.user_id,
-            cost_micros(price.find_prices(day_usage.tier, model=day_usage.model), day_usage.tokens),
+            token_usage.day,
+            token_usage.user_id,
+            cost_micros(
+                price.find_prices(token_usage.tier, model=token_usage.model), token_usage.tokens
+            ),
         )
-        for day_usage in usage
+        for token_usage in usage
     ]

@@ -45,15 +45,15 @@ def find_first_needed_day(today: date) -> date:
 
 
 def compute_month_cost(
-    days: Sequence[DailyCostLine], *, currency: Currency, today: date
+    lines: Sequence[DailyCostLine], *, currency: Currency, today: date
 ) -> MonthCost:
     """Return the month's cost.
 
-    `days` are the lines of all days from `find_first_needed_day` (or earlier) up to today.
+    `lines` are those of all days from `find_first_needed_day` (or earlier) up to today.
     """
     month = start_of_month(today)
-    seats = [line for line in days if line.line == SEATS]
-    tokens = [line for line in days if line.line != SEATS]
+    seats = [line for line in lines if line.line == SEATS]
+    tokens = [line for line in lines if line.line != SEATS]
     cost = MonthCost(
         month=month,
         currency=currency,
@@ -61,7 +61,7 @@ def compute_month_cost(
         tokens_micros=_sum_since(tokens, month),
         forecast_micros=None,
     )
-    first = min((line.day for line in days), default=today)
+    first = min((line.day for line in lines), default=today)
     num_days = min((today - first).days, FORECAST_DAYS)
     if num_days < _MIN_DAYS:
         return cost

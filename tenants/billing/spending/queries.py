@@ -43,7 +43,7 @@ class SpendingOverview:
     plan: PlanInForce | None  # None: the first subscription begins later
     num_seats: int  # current members
     credit_micros: int
-    days: tuple[DailyCostLine, ...]  # from the requested day or earlier
+    daily_costs: tuple[DailyCostLine, ...]  # from the requested day or earlier
 
     @property
     def month(self) -> date:
@@ -51,7 +51,7 @@ class SpendingOverview:
 
     @property
     def month_cost(self) -> MonthCost:
-        return compute_month_cost(self.days, currency=self.currency, today=self.today)
+        return compute_month_cost(self.daily_costs, currency=self.currency, today=self.today)
 
 
 def read_spending_overview(
@@ -59,7 +59,8 @@ def read_spending_overview(
 ) -> SpendingOverview | None:
     """Return the spending overview; None: the tenant has no plan. Five queries.
 
-    `days` begin at `first`, or earlier if the month's cost needs earlier days. Raises Forbidden.
+    `daily_costs` begin at `first`, or earlier if the month's cost needs earlier days. Raises
+    Forbidden.
     """
     actor.require(Permission.READ_BILLING)
     today = utc_day(now)
@@ -81,7 +82,7 @@ def read_spending_overview(
             plan=find_plan_in_force(read_price_book(actor.tenant_id), today),
             num_seats=state["num_seats"],
             credit_micros=read_credit_balance(actor.tenant_id),
-            days=tuple(read_daily_costs(actor.tenant_id, first=begin, last=today)),
+            daily_costs=tuple(read_daily_costs(actor.tenant_id, first=begin, last=today)),
         )
 
 
@@ -96,8 +97,8 @@ def read_month_cost(*, actor: Actor, now: datetime) -> MonthCost | None:
         currency = find_currency(actor.tenant_id)
         if currency is None:
             return None
-        days = read_daily_costs(actor.tenant_id, first=find_first_needed_day(today), last=today)
-    return compute_month_cost(days, currency=currency, today=today)
+        lines = read_daily_costs(actor.tenant_id, first=find_first_needed_day(today), last=today)
+    return compute_month_cost(lines, currency=currency, today=today)
 
 
 def read_currency(*, actor: Actor) -> Currency | None:

@@ -32,11 +32,12 @@ from tenants.security.authorization.directory import list_tenants
 MAX_AT_ONCE: Final = 200  # events of a tenant in one run
 _MAX_RETRY_AGE: Final = timedelta(hours=23)  # since the first attempt with an unknown outcome
 _MAX_WAIT: Final = timedelta(hours=1)  # between two attempts
+_MAX_DOUBLINGS: Final = 10  # of the wait: more than _MAX_WAIT needs; avoids large numbers
 log = structlog.get_logger(__name__)
 
 
 def report_all_tenants(stripe: Stripe, *, now: datetime) -> None:
-    """Create missing customers, and send the events of all tenants that are due.
+    """Create missing customers, and send the due events of all tenants.
 
     The failure of one tenant is logged, and does not stop the run.
     """
@@ -82,7 +83,7 @@ def ensure_customer(stripe: Stripe, tenant_id: TenantId, *, now: datetime) -> st
 
 
 def send_due_events(stripe: Stripe, tenant_id: TenantId, *, now: datetime) -> int:
-    """Send the events that are due, at most MAX_AT_ONCE. Return the number that arrived."""
+    """Send a tenant's due events, at most MAX_AT_ONCE. Return the number that arrived."""
     with tenant_scope(tenant_id):
         customer = StripeCustomer.objects.filter(tenant_id=tenant_id).first()
         if customer is None:
@@ -93,7 +94,8 @@ def send_due_events(stripe: Stripe, tenant_id: TenantId, *, now: datetime) -> in
 
 def compute_stripe_backoff(num_attempts: int) -> timedelta:
     """Return the wait between attempt `num_attempts`, counted from 1, and the next one. Pure."""
-    return min(timedelta(seconds=30) * (1 << min(num_attempts, 10)), _MAX_WAIT)
+    doublings = min(num_attempts, _MAX_DOUBLINGS)
+    return min(timedelta(seconds=30) * (1 << doublings), _MAX_WAIT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +107,7 @@ class _MeterEventClaim:
 
 
 def _claim_events(tenant_id: TenantId, now: datetime) -> list[_MeterEventClaim]:
-    """Claim events that are due.
+    """Claim due events.
 
     They become due again only after a wait, so other workers do not claim them meanwhile. If
     sending takes longer than the wait, an event may be sent twice, and Stripe counts it once.
@@ -155,7 +157,10 @@ def _send_event(
 
 
 def _record_failure(claim: _MeterEventClaim, error: StripeFailed) -> None:
-    """Store the error. Only an unknown outcome leaves the event unconfirmed by this attempt."""
+    """Store the error.
+
+    _claim_events has marked the event as unconfirmed. Only an unknown outcome keeps this mark.
+    """
     fields: dict[str, object] = {"last_error": str(error)[:200]}
     if not isinstance(error, StripeOutcomeUnknown):
         fields["unconfirmed_since"] = claim.unconfirmed_since

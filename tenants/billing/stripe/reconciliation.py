@@ -28,7 +28,7 @@ class MeterComparison:
     stripe_quantity: int  # tokens that Stripe has counted
 
     @property
-    def is_equal(self) -> bool:
+    def is_reconciled(self) -> bool:
         """Return True if the totals are equal, and no event waits or is stuck."""
         return self.booked == self.stripe_quantity and not self.stuck and not self.waiting
 

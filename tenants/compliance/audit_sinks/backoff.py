@@ -20,7 +20,8 @@ def compute_sink_backoff(num_failures: int) -> timedelta:
 
     `num_failures` is at least 1.
     """
-    doublings = min(num_failures - 1, 20)
+    # 10 doublings exceed MAX_WAIT. Without a limit, the product would overflow after many failures.
+    doublings = min(num_failures - 1, 10)
     return min(_FIRST_WAIT * (1 << doublings), MAX_WAIT)
 
 

@@ -12,15 +12,16 @@ from tenants.compliance.audit_sinks.endpoint import SinkAddress
 
 TIMEOUT_S: Final = 5.0  # for a webhook message with its response, or for a syslog connection
 # The texts of SinkDeliveryError.
-REFUSED: Final = gettext_noop(
+ADDRESS_NOT_ALLOWED: Final = gettext_noop(
     "The address is neither public nor in one of the operator's allowed networks."
 )
-BROKEN: Final = gettext_noop("The delivery failed because of an error on our side.")
+INTERNAL_ERROR: Final = gettext_noop("The delivery failed because of an error on our side.")
 UNREACHABLE: Final = gettext_noop("The receiver is not reachable.")
-UNKNOWN: Final = gettext_noop("The host name does not resolve.")
-UNTRUSTED: Final = gettext_noop("The TLS certificate is not valid.")
+UNKNOWN_HOST: Final = gettext_noop("The host name does not resolve.")
+BAD_CERTIFICATE: Final = gettext_noop("The TLS certificate is not valid.")
+TLS_FAILED: Final = gettext_noop("A TLS connection could not be established.")
 SILENT: Final = gettext_noop("The receiver did not respond in time.")
-ANSWERED: Final = gettext_noop("The receiver responded with status %(status)s.")
+BAD_STATUS: Final = gettext_noop("The receiver responded with status %(status)s.")
 
 
 class SinkDeliveryError(Exception):

@@ -27,10 +27,10 @@ from tenants.compliance.audit_sinks.backoff import (
     compute_slow_sink_pause,
     make_due_condition,
 )
-from tenants.compliance.audit_sinks.delivery import BROKEN, Destination, SinkDeliveryError
+from tenants.compliance.audit_sinks.delivery import INTERNAL_ERROR, Destination, SinkDeliveryError
 from tenants.compliance.audit_sinks.messages import SinkMessage, build_message
 from tenants.compliance.audit_sinks.operations import NOT_OPENED
-from tenants.compliance.audit_sinks.secret_storage import SecretUnavailable, open_sink_secret
+from tenants.compliance.audit_sinks.secret_storage import SecretUnavailable, open_destination
 from tenants.compliance.audit_sinks.syslog import send_syslog
 from tenants.compliance.audit_sinks.webhook import webhook_sender
 from tenants.models import AuditEntry, AuditSink
@@ -64,7 +64,7 @@ class DeliveryRun:
 
 @dataclass(frozen=True, slots=True)
 class DeliveryResult:
-    delivered: int | None  # the sequence of the last delivered entry; None: no entry was delivered
+    delivered_sequence: int | None  # of the last delivered entry; None: no entry was delivered
     error: str  # "": success
     took: timedelta  # the duration of the run
 
@@ -77,12 +77,12 @@ def deliver_due_entries(*, clock: Clock) -> int:
     """
     num_delivered = 0
     deadline_s = monotonic() + _MAX_TASK_S
-    behind = list(list_tenants().values())
-    random.shuffle(behind)
-    while behind and monotonic() < deadline_s:
-        deliveries = list(_deliver_to_tenants(behind, clock, deadline_s))
+    tenant_ids = list(list_tenants().values())
+    random.shuffle(tenant_ids)
+    while tenant_ids and monotonic() < deadline_s:
+        deliveries = list(_deliver_to_tenants(tenant_ids, clock, deadline_s))
         num_delivered += sum(_count_delivered(run, result) for run, result in deliveries)
-        behind = _list_tenants_behind(deliveries)
+        tenant_ids = _list_tenants_behind(deliveries)
     return num_delivered
 
 
@@ -91,7 +91,7 @@ def _deliver_to_tenants(
 ) -> Iterator[tuple[DeliveryRun, DeliveryResult]]:
     runs = (run for tenant_id in tenant_ids for run in _claim_due_or_log(tenant_id, clock()))
     for batch in _split_into_batches(runs):
-        results = asyncio.run(_deliver_all(batch, clock))
+        results = asyncio.run(_deliver_batch(batch, clock))
         for run, result in zip(batch, results, strict=True):
             if _store_result_or_log(run, result, clock()):
                 yield run, result
@@ -102,7 +102,10 @@ def _deliver_to_tenants(
 def _list_tenants_behind(
     deliveries: Sequence[tuple[DeliveryRun, DeliveryResult]],
 ) -> list[TenantId]:
-    """Return the tenants that may have more entries to deliver now."""
+    """Return the tenants that may have more entries to deliver now.
+
+    A tenant with _MAX_OF_TENANT runs may have further sinks that are due.
+    """
     num_runs = Counter(run.tenant_id for run, _ in deliveries)
     tenant_ids = (
         run.tenant_id
@@ -164,7 +167,7 @@ def _claim_sink(tenant_id: TenantId, sink: AuditSink, now: datetime) -> Delivery
         tenant_id=tenant_id, sequence__gt=sink.delivered_sequence
     ).order_by("sequence")[:MAX_MESSAGES]
     try:
-        destination, error = open_sink_secret(tenant_id, sink), ""
+        destination, error = open_destination(tenant_id, sink), ""
     except SecretUnavailable:
         destination, error = None, NOT_OPENED
     except InvalidValue as refusal:
@@ -189,15 +192,15 @@ def _split_into_batches(runs: Iterator[DeliveryRun]) -> Iterator[list[DeliveryRu
         yield batch
 
 
-async def _deliver_all(runs: Sequence[DeliveryRun], clock: Clock) -> list[DeliveryResult]:
-    return await asyncio.gather(*(_deliver_batch(run, clock) for run in runs))
+async def _deliver_batch(batch: Sequence[DeliveryRun], clock: Clock) -> list[DeliveryResult]:
+    return await asyncio.gather(*(_deliver_run(run, clock) for run in batch))
 
 
-async def _deliver_batch(run: DeliveryRun, clock: Clock) -> DeliveryResult:
+async def _deliver_run(run: DeliveryRun, clock: Clock) -> DeliveryResult:
     loop = asyncio.get_running_loop()
     began_s = loop.time()
     try:
-        delivered, error = await _send_batch(run, clock)
+        delivered_sequence, error = await _send_messages(run, clock)
     except SoftTimeLimitExceeded:
         raise
     # One sink's failure must not stop the others.
@@ -208,12 +211,12 @@ async def _deliver_batch(run: DeliveryRun, clock: Clock) -> DeliveryResult:
             sink_id=str(run.sink.id),
             error=type(failure).__name__,
         )
-        delivered, error = None, BROKEN
-    return DeliveryResult(delivered, error, timedelta(seconds=loop.time() - began_s))
+        delivered_sequence, error = None, INTERNAL_ERROR
+    return DeliveryResult(delivered_sequence, error, timedelta(seconds=loop.time() - began_s))
 
 
-async def _send_batch(run: DeliveryRun, clock: Clock) -> tuple[int | None, str]:
-    """Deliver the run's messages. Return DeliveryResult.delivered and DeliveryResult.error."""
+async def _send_messages(run: DeliveryRun, clock: Clock) -> tuple[int | None, str]:
+    """Send the run's messages. Return `delivered_sequence` and `error` of the DeliveryResult."""
     if run.destination is None:
         return None, run.error
     if run.destination.secret is not None:
@@ -230,17 +233,17 @@ async def _send_one_by_one(
 ) -> tuple[int | None, str]:
     loop = asyncio.get_running_loop()
     deadline_s = loop.time() + _MAX_WEBHOOK_RUN_S
-    delivered: int | None = None
+    delivered_sequence: int | None = None
     async with webhook_sender(destination, clock) as sender:
         for message in run.messages:
             try:
                 await sender.send_message(message)
             except SinkDeliveryError as error:
-                return delivered, str(error)
-            delivered = message.sequence
+                return delivered_sequence, str(error)
+            delivered_sequence = message.sequence
             if loop.time() >= deadline_s:
                 break
-    return delivered, ""
+    return delivered_sequence, ""
 
 
 def _store_result(run: DeliveryRun, result: DeliveryResult, now: datetime) -> None:
@@ -250,8 +253,8 @@ def _store_result(run: DeliveryRun, result: DeliveryResult, now: datetime) -> No
     The sink's health is always recorded, so that a replay does not shorten the sink's wait.
     """
     cursor: dict[str, Any] = {"claimed_until": None}
-    if result.delivered is not None:
-        cursor |= {"delivered_sequence": result.delivered, "delivered_at": now}
+    if result.delivered_sequence is not None:
+        cursor |= {"delivered_sequence": result.delivered_sequence, "delivered_at": now}
     health = (
         _build_failure_fields(run, result, now)
         if result.error
@@ -278,7 +281,8 @@ def _build_success_fields(
 def _build_failure_fields(
     run: DeliveryRun, result: DeliveryResult, now: datetime
 ) -> dict[str, Any]:
-    num_failures = 1 if result.delivered is not None else run.sink.num_failures + 1
+    # Failures are counted since the last delivered entry.
+    num_failures = 1 if result.delivered_sequence is not None else run.sink.num_failures + 1
     logger.warning(
         "audit.push_failed",
         tenant_id=run.tenant_id,
@@ -296,11 +300,13 @@ def _build_failure_fields(
 
 def _has_more(run: DeliveryRun, result: DeliveryResult) -> bool:
     """Return whether the sink may have more messages to deliver now. After an error it waits."""
-    if result.delivered is None or result.error:
+    if result.delivered_sequence is None or result.error:
         return False
     is_full = len(run.messages) == MAX_MESSAGES
-    return is_full or result.delivered != run.messages[-1].sequence
+    return is_full or result.delivered_sequence != run.messages[-1].sequence
 
 
 def _count_delivered(run: DeliveryRun, result: DeliveryResult) -> int:
-    return 0 if result.delivered is None else result.delivered - run.sink.delivered_sequence
+    if result.delivered_sequence is None:
+        return 0
+    return result.delivered_sequence - run.sink.delivered_sequence

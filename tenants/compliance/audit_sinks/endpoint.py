@@ -82,7 +82,9 @@ def parse_address(text: str, networks: Sequence[Network]) -> SinkAddress:
 def _parse_address(text: str) -> SinkAddress:
     if len(text) > MAX_CHARS or not text.isascii() or not text.isprintable() or " " in text:
         raise InvalidValue(
-            _FIELD, "Enter an address of at most {most} characters without spaces.", most=MAX_CHARS
+            _FIELD,
+            "Enter an address of at most {most} ASCII characters, without spaces.",
+            most=MAX_CHARS,
         )
     try:
         parts = urlsplit(text)
@@ -90,6 +92,7 @@ def _parse_address(text: str) -> SinkAddress:
     except ValueError as error:
         raise InvalidValue(_FIELD, "This is not a valid address.") from error
     scheme = _SCHEMES.get(parts.scheme)
+    # `urlsplit` also accepts a scheme in upper case, or without slashes.
     if scheme is None or not text.startswith(f"{parts.scheme}://"):
         raise InvalidValue(
             _FIELD, "Enter one of {choices}.", choices=", ".join(f"{name}://" for name in _SCHEMES)
@@ -107,7 +110,7 @@ def _read_host(parts: SplitResult) -> str:
         )
     host = parts.hostname or ""
     if not 1 <= len(host) <= _MAX_HOST_CHARS or not _is_host(host):
-        raise InvalidValue(_FIELD, "The address has no host.")
+        raise InvalidValue(_FIELD, "The address has no valid host.")
     return host
 
 
@@ -116,7 +119,7 @@ def _is_host(text: str) -> bool:
         ipaddress.ip_address(text)
     except ValueError:
         return all(map(_LABEL.fullmatch, text.removesuffix(".").split(".")))
-    return "%" not in text
+    return "%" not in text  # an IPv6 zone names an interface of one machine
 
 
 def _add_brackets(host: str) -> str:

@@ -29,7 +29,7 @@ class SecretUnavailable(Exception):
     """
 
 
-class _SealedSecret(msgspec.Struct, frozen=True):
+class _SealedFields(msgspec.Struct, frozen=True):
     address: str
     secret: str | None  # None: syslog
 
@@ -45,13 +45,13 @@ def seal_sink(
     tenant_id: TenantId, sink_id: UUID, address: SinkAddress, secret: str | None, *, now: datetime
 ) -> bytes:
     """Encrypt a sink's address and secret with an encryption key of this sink."""
-    data = msgspec.json.encode(_SealedSecret(address.text, secret))
+    data = msgspec.json.encode(_SealedFields(address.text, secret))
     return seal_in_scope(
         tenant_id, _name_scope(sink_id), context=_build_seal_context(sink_id), data=data, now=now
     )
 
 
-def open_sink_secret(tenant_id: TenantId, sink: AuditSink) -> Destination:
+def open_destination(tenant_id: TenantId, sink: AuditSink) -> Destination:
     """Decrypt a sink's address and secret, and return its destination.
 
     Raises SecretUnavailable, and InvalidValue if the address is no longer allowed, because the
@@ -61,11 +61,11 @@ def open_sink_secret(tenant_id: TenantId, sink: AuditSink) -> Destination:
         data = open_sealed(
             tenant_id, context=_build_seal_context(sink.id), envelope=bytes(sink.sealed)
         )
-        secret = msgspec.json.decode(data, type=_SealedSecret)
+        fields = msgspec.json.decode(data, type=_SealedFields)
     except (EncryptionFailed, DecryptionFailed, msgspec.MsgspecError) as error:
         raise SecretUnavailable from error
     networks = settings.PRIVATE_TARGETS
-    return Destination(parse_address(secret.address, networks), secret.secret, networks)
+    return Destination(parse_address(fields.address, networks), fields.secret, networks)
 
 
 def shred_sink(tenant_id: TenantId, sink_id: UUID, *, now: datetime) -> None:

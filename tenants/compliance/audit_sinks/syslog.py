@@ -14,12 +14,13 @@ from typing import Final
 
 from caret.foundation.egress.dns_lookup import resolve
 from tenants.compliance.audit_sinks.delivery import (
-    REFUSED,
+    ADDRESS_NOT_ALLOWED,
+    BAD_CERTIFICATE,
     SILENT,
     TIMEOUT_S,
-    UNKNOWN,
+    TLS_FAILED,
+    UNKNOWN_HOST,
     UNREACHABLE,
-    UNTRUSTED,
     Destination,
     SinkDeliveryError,
 )
@@ -45,9 +46,11 @@ async def send_syslog(destination: Destination, messages: Sequence[SinkMessage])
     except TimeoutError as error:
         raise SinkDeliveryError(SILENT) from error
     except socket.gaierror as error:
-        raise SinkDeliveryError(UNKNOWN) from error
+        raise SinkDeliveryError(UNKNOWN_HOST) from error
+    except ssl.SSLCertVerificationError as error:
+        raise SinkDeliveryError(BAD_CERTIFICATE) from error
     except ssl.SSLError as error:
-        raise SinkDeliveryError(UNTRUSTED) from error
+        raise SinkDeliveryError(TLS_FAILED) from error
     except OSError as error:
         raise SinkDeliveryError(UNREACHABLE) from error
 
@@ -95,7 +98,7 @@ async def _connect(destination: Destination) -> socket.socket:
         else:
             return new_socket
     if egress.has_refused:
-        raise SinkDeliveryError(REFUSED) from failure
+        raise SinkDeliveryError(ADDRESS_NOT_ALLOWED) from failure
     raise failure or OSError("the name has no addresses")
 
 

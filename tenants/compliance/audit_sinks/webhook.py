@@ -17,13 +17,14 @@ from standardwebhooks.webhooks import Webhook
 from caret.foundation.egress.dns_lookup import resolve
 from caret.foundation.egress.egress_policy import Egress
 from tenants.compliance.audit_sinks.delivery import (
-    ANSWERED,
-    REFUSED,
+    ADDRESS_NOT_ALLOWED,
+    BAD_CERTIFICATE,
+    BAD_STATUS,
     SILENT,
     TIMEOUT_S,
-    UNKNOWN,
+    TLS_FAILED,
+    UNKNOWN_HOST,
     UNREACHABLE,
-    UNTRUSTED,
     Destination,
     SinkDeliveryError,
 )
@@ -89,10 +90,10 @@ class WebhookSender:
             raise SinkDeliveryError(SILENT) from error
         except (aiohttp.ClientError, OSError, ValueError) as error:
             raise SinkDeliveryError(
-                REFUSED if self._egress.has_refused else _classify_error(error)
+                ADDRESS_NOT_ALLOWED if self._egress.has_refused else _classify_error(error)
             ) from error
         if not 200 <= status < 300:
-            raise SinkDeliveryError(ANSWERED % {"status": status})
+            raise SinkDeliveryError(BAD_STATUS % {"status": status})
 
     def _build_headers(self, message: SinkMessage, body: str) -> dict[str, str]:
         now = self._clock()
@@ -129,7 +130,9 @@ async def webhook_sender(
 
 def _classify_error(error: Exception) -> str:
     if isinstance(error, aiohttp.ClientConnectorDNSError):
-        return UNKNOWN
-    if isinstance(error, aiohttp.ClientConnectorCertificateError | aiohttp.ClientConnectorSSLError):
-        return UNTRUSTED
+        return UNKNOWN_HOST
+    if isinstance(error, aiohttp.ClientConnectorCertificateError):
+        return BAD_CERTIFICATE
+    if isinstance(error, aiohttp.ClientConnectorSSLError):
+        return TLS_FAILED
     return UNREACHABLE

@@ -90,12 +90,12 @@ def _anonymize_account(tenant_id: TenantId, user_id: uuid.UUID, now: datetime) -
     with user_scope(UserId(str(user_id))):
         # If erasures of two tenants run at once, the second one waits here. It then finds the
         # membership in the other tenant erased, and anonymizes the account.
-        row = User.objects.select_for_update().get(id=user_id)
+        User.objects.select_for_update().get(id=user_id)
         Membership.objects.filter(tenant_id=tenant_id, user_id=user_id).update(erased_at=now)
         memberships = Membership.objects.filter(user_id=user_id, erased_at=None)
         if memberships.exclude(tenant_id=tenant_id).exists():
             return
-    User.objects.filter(id=row.id).update(
+    User.objects.filter(id=user_id).update(
         email=make_anonymous_email(),
         name="",
         password=make_password(None),

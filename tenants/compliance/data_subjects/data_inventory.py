@@ -107,8 +107,13 @@ def _filter_audit_entries(subject: DataSubject) -> Q:
     return Q(actor_id=subject.user_id) | Q(target=f"user:{subject.user_id}")
 
 
+def _filter_scim_users(subject: DataSubject) -> Q:
+    # A row has no account while the domain of its address is not verified.
+    return Q(user_id=subject.user_id) | Q(user_id=None, email=subject.email)
+
+
 def _filter_scim_group_members(subject: DataSubject) -> Q:
-    scim_users = ScimUser.objects.filter(tenant_id=subject.tenant_id, user_id=subject.user_id)
+    scim_users = ScimUser.objects.filter(_filter_scim_users(subject), tenant_id=subject.tenant_id)
     return Q(scim_user_id__in=scim_users.values("id"))
 
 
@@ -129,7 +134,7 @@ SOURCES: Final = (
         frozenset({"pepper_version"}),
     ),
     InventoryEntry("invitations", Invitation, _filter_invitations),
-    InventoryEntry("scim_users", ScimUser, _filter_by("user_id")),
+    InventoryEntry("scim_users", ScimUser, _filter_scim_users),
     InventoryEntry("scim_groups", ScimGroupMember, _filter_scim_group_members),
     InventoryEntry("consent_receipts", ConsentReceipt, _filter_by("user_id", "actor_id")),
     InventoryEntry("content_objects", ContentObject, _filter_by("user_id")),
@@ -165,8 +170,8 @@ SOURCES: Final = (
     ),
     InventoryEntry("audit_entries", AuditEntry, _filter_audit_entries),
 )
-# Only users' exports of their own data contain this. It would show a tenant when, and from which
-# places, the user signs in for other tenants.
+# Only users' exports of their own data contain these tables. They would show a tenant when, and
+# from which places, the user signs in for other tenants.
 OWN_SOURCES: Final = (
     InventoryEntry(
         "sign_in",

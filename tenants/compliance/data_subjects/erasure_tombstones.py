@@ -28,9 +28,9 @@ class ErasureTombstone:
     erasure_id: UUID
 
 
-def write_erasure_tombstone_on_commit(tenant_id: TenantId, erasure: ErasureTombstone) -> None:
+def write_erasure_tombstone_on_commit(tenant_id: TenantId, tombstone: ErasureTombstone) -> None:
     """Write the tombstone after the commit. Call this in the transaction of the request."""
-    tombstones.write_tombstones_on_commit(tenant_id, [_name_tombstone(erasure)])
+    tombstones.write_tombstones_on_commit(tenant_id, [_name_tombstone(tombstone)])
 
 
 def write_missing_erasure_tombstones(*, now: datetime) -> int:
@@ -64,6 +64,6 @@ def list_newest_tombstones(tenant_id: TenantId) -> list[ErasureTombstone]:
     ]
 
 
-def _name_tombstone(erasure: ErasureTombstone) -> str:
-    subject = "tenant" if erasure.user_id is None else f"user.{erasure.user_id}"
-    return f"{subject}.{erasure.erasure_id}"
+def _name_tombstone(tombstone: ErasureTombstone) -> str:
+    subject = "tenant" if tombstone.user_id is None else f"user.{tombstone.user_id}"
+    return f"{subject}.{tombstone.erasure_id}"

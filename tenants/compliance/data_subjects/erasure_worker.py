@@ -112,7 +112,7 @@ def _pseudonymize_late_records_of_user(row: Erasure, now: datetime) -> None:
             return
         pseudonymization.pseudonymize_time_range(
             tenant_id,
-            (row.requested_at - _MAX_DELIVERY_DELAY, now + timedelta(days=1)),
+            (row.requested_at - _MAX_DELIVERY_DELAY, now + pseudonymization.MAX_CLOCK_LEAD),
             user_id=row.user_id,
             pseudonym=uuid.uuid4(),  # a new one: the secret of the first pseudonym is deleted
             holds=_find_holds(tenant_id, row.user_id),

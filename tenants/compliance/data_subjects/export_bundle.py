@@ -70,7 +70,7 @@ class BundleLimits:
 class BundleRequest:
     user_id: UserId
     reason: str  # for the audit log; may be "" for the actor's own data
-    bounds: BundleLimits | None = None  # None: unlimited
+    limits: BundleLimits | None = None  # None: unlimited
 
 
 def write_bundle(
@@ -98,7 +98,7 @@ def write_bundle(
             )
         subject, head = _record_export(actor, bundle_request.user_id, reason, now)
         with ZipFile(out, "w", ZIP_DEFLATED) as archive:
-            files = _BundleFiles(archive, bundle_request.bounds)
+            files = _BundleFiles(archive, bundle_request.limits)
             _write_tables(files, subject, (*SOURCES, *OWN_SOURCES) if is_own else SOURCES)
             files.write_lines("captured_content", _read_captured_content(subject))
             return _write_manifest(files, subject, head, now)
@@ -115,9 +115,9 @@ def require_own_user_id(actor: Actor) -> UserId:
 class _BundleFiles:
     """Writes files one after the other, and collects their entries for the manifest."""
 
-    def __init__(self, archive: ZipFile, bounds: BundleLimits | None) -> None:
+    def __init__(self, archive: ZipFile, limits: BundleLimits | None) -> None:
         self._archive = archive
-        self._bounds = bounds
+        self._limits = limits
         self._num_rows = 0
         self._num_bytes = 0
         self.digests: dict[str, WriteDigest] = {}
@@ -139,10 +139,10 @@ class _BundleFiles:
         """Count a line. Raises Conflict if a limit is exceeded."""
         self._num_rows += 1
         self._num_bytes += num_bytes
-        bounds = self._bounds
-        if bounds is None:
+        limits = self._limits
+        if limits is None:
             return
-        if self._num_rows > bounds.max_rows or self._num_bytes > bounds.max_bytes:
+        if self._num_rows > limits.max_rows or self._num_bytes > limits.max_bytes:
             raise Conflict(
                 "This person has too much data for a download. Ask the operator to "
                 "export it with `manage.py export_data_subject`."

@@ -92,8 +92,8 @@ def request_tenant_erasure(
     """Request the erasure of a closed tenant, and return the erasure's ID.
 
     The tenant's encrypted data becomes unreadable at once. `repeated_erasure_id` has the same
-    meaning as in ErasureRequest. Raises Forbidden, InvalidValue, and Conflict for
-    a tenant that is not closed, is on hold, or is being or was shredded.
+    meaning as in ErasureRequest. Raises Forbidden and InvalidValue. Raises Conflict for a tenant
+    that is not closed, is on hold, or is being or was erased.
     """
     actor.require_platform()
     reason = require_reason(reason)
@@ -111,6 +111,7 @@ def request_tenant_erasure(
         if Erasure.objects.filter(tenant_id=actor.tenant_id, user_id=None).exists():
             raise Conflict("The erasure of {slug} was already requested.", slug=row.slug)
         keys = shred_keys(tenant_id=actor.tenant_id, now=now)
+        # This empties the tenant's prefix cache.
         Tenant.objects.filter(id=actor.tenant_id).update(cache_epoch=F("cache_epoch") + 1)
         tombstone = ErasureTombstone(None, repeated_erasure_id or uuid7())
         _create_erasure(actor, tombstone, reason, keys, now)
@@ -136,6 +137,7 @@ def _end_membership(actor: Actor, erasure_request: ErasureRequest, now: datetime
     """
     user_id = erasure_request.user_id
     membership = Membership.objects.get(tenant_id=actor.tenant_id, user_id=uuid.UUID(user_id))
+    # A user who joined again after an erasure has an open membership, and can be erased again.
     if membership.erased_at is not None and membership.ended_at is not None:
         raise Conflict("This person's data was already erased.")
     if membership.ended_at is not None:

@@ -25,6 +25,8 @@ TABLES: Final = (
     RetentionTable(UsageDay, "starts_at", "user_id"),
 )
 _ID_BYTES: Final = 16
+# Gateways' clocks may be fast, so times may lie in the future. One day is more than enough.
+MAX_CLOCK_LEAD: Final = timedelta(days=1)
 TimeRange = tuple[datetime, datetime]  # from the first time until before the second
 
 
@@ -44,8 +46,7 @@ def list_months(tenant_id: TenantId, *, now: datetime) -> list[TimeRange]:
         rows = table.select_rows(tenant_id).order_by(table.time_field)
         first = rows.values_list(table.time_field, flat=True).first()
         first_times += [] if first is None else [first]
-    # Gateways' clocks may be fast. One day is more than enough.
-    return list(_iterate_months(min(first_times), now + timedelta(days=1))) if first_times else []
+    return list(_iterate_months(min(first_times), now + MAX_CLOCK_LEAD)) if first_times else []
 
 
 def pseudonymize_time_range(
@@ -65,12 +66,11 @@ def pseudonymize_time_range(
     """
     # Otherwise a rollup that has read the old ID could write it after this update.
     lock_rollups(tenant_id)
+    start, end = time_range
     counts = {}
     for table in TABLES:
-        since, until = (f"{table.time_field}__{end}" for end in ("gte", "lt"))
-        rows = table.select_rows(tenant_id).filter(
-            **{since: time_range[0], until: time_range[1]}, user_id=user_id
-        )
+        time_filter = {f"{table.time_field}__gte": start, f"{table.time_field}__lt": end}
+        rows = table.select_rows(tenant_id).filter(**time_filter, user_id=user_id)
         free_rows = table.exclude_held(rows, holds)
         counts[table.model._meta.db_table] = free_rows.update(user_id=pseudonym)
     return counts
@@ -104,6 +104,6 @@ def count_remaining(tenant_id: TenantId, user_id: uuid.UUID, holds: tuple[HoldPe
 def _iterate_months(first: datetime, last: datetime) -> Iterator[TimeRange]:
     start = first.astimezone(UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
     while start <= last:
-        end = (start + timedelta(days=32)).replace(day=1)
+        end = (start + timedelta(days=32)).replace(day=1)  # 32 days later is the next month
         yield start, end
         start = end

@@ -62,6 +62,7 @@ class PersonView:
 
 def find_data_subject(*, actor: Actor, text: str) -> PersonView:
     """Return a current or former member by e-mail address or ID. Raises Forbidden, NotFound."""
+    # Either permission is enough.
     if not actor.has_permission(Permission.EXPORT_DATA_SUBJECTS):
         actor.require(Permission.ERASE_DATA_SUBJECTS)
     with tenant_scope(actor.tenant_id):

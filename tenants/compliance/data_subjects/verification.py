@@ -51,12 +51,12 @@ def verify_bundle(file: IO[bytes], keys: PublicKeys) -> dict[str, Any]:
 
 def _read_manifest(archive: ZipFile, keys: PublicKeys) -> dict[str, Any]:
     with archive.open(MANIFEST) as file:
-        text = file.read(_MAX_MANIFEST_BYTES)
-    manifest = json.loads(text)
+        content = file.read(_MAX_MANIFEST_BYTES)
+    manifest = json.loads(content)
     if not isinstance(manifest, dict) or manifest.get("kind") != KIND:
         raise BadSignature("the file is not a personal data export")
     verify_document(keys, manifest, purpose=PURPOSE)
-    if canonicalize(manifest) != text:
+    if canonicalize(manifest) != content:
         raise BadSignature("the manifest was changed after it was signed")
     names = [file["name"] for file in manifest["files"]] + [MANIFEST]
     if sorted(archive.namelist()) != sorted(names):

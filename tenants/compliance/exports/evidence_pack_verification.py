@@ -35,7 +35,7 @@ README: Final = "README.txt"
 KEYS_FILE: Final = "caret-signing-keys.json"
 TRAIL: Final = "audit-trail.ndjson"
 CERTIFICATES: Final = "certificates/"  # a folder
-_MAX_DOCUMENT_BYTES: Final = 16 << 20
+_MAX_MANIFEST_BYTES: Final = 16 << 20
 _PIECE_BYTES: Final = 1 << 20
 # Exceptions of zipfile for damaged or encrypted files, and of json.
 _UNREADABLE: Final = (
@@ -64,15 +64,15 @@ def verify_pack(file: IO[bytes], keys: PublicKeys) -> Document:
 
 def _read_manifest(archive: ZipFile, keys: PublicKeys) -> Document:
     with archive.open(MANIFEST) as file:
-        text = file.read(_MAX_DOCUMENT_BYTES)
-    manifest = json.loads(text)
+        content = file.read(_MAX_MANIFEST_BYTES)
+    manifest = json.loads(content)
     if not isinstance(manifest, dict) or manifest.get("kind") != KIND:
         raise BrokenExport("the pack: its manifest is not that of an evidence pack")
     try:
         verify_document(keys, manifest, purpose=PURPOSE)
     except BadSignature as error:
         raise BrokenExport(f"the manifest: {error}") from None
-    if canonicalize(manifest) != text:
+    if canonicalize(manifest) != content:
         raise BrokenExport("the manifest was changed after it was signed")
     if manifest.get("format") != FORMAT:
         raise BrokenExport("the manifest: this verifier does not know its format")

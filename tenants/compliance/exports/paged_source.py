@@ -17,50 +17,50 @@ import msgspec
 from tenants.base.pagination import MAX_PAGE, Page
 from tenants.compliance.exports.rows import BATCH_ROWS, Row, RowBatch, RowQuery, Value
 
-_MadeAt = Callable[[Any], datetime]
+_GetTime = Callable[[Any], datetime]
 
 
 @dataclass(frozen=True, slots=True)
 class PagedRows:
     """Rows of a paged query, newest first."""
 
-    page: Callable[[RowQuery, int, str | None], Page[Any]]  # reads a page, by limit and cursor
-    row: Callable[[Any], Row]  # makes an export's row from a row of a page
-    # Returns the time of a row. Only rows with a time in the period are exported. None: all rows of
-    # the query are exported.
-    made_at: _MadeAt | None = None
+    fetch_page: Callable[[RowQuery, int, str | None], Page[Any]]  # by limit and cursor
+    make_row: Callable[[Any], Row]  # makes an export's row from a row of a page
+    # Returns the time of a row of a page. Only rows with a time in the period are exported. None:
+    # all rows of the query are exported.
+    get_time: _GetTime | None = None
 
     def read(self, query: RowQuery, *, after: str | None) -> RowBatch:
         rows: list[Row] = []
         while len(rows) < BATCH_ROWS:
-            page = self.page(query, MAX_PAGE, after)
-            rows += [self.row(row) for row in page.rows if self._is_in_period(query, row)]
+            page = self.fetch_page(query, MAX_PAGE, after)
+            rows += [self.make_row(row) for row in page.rows if self._is_in_period(query, row)]
             after = page.next_cursor
             if after is None:
                 break
         return RowBatch(rows, after)
 
     def count(self, _query: RowQuery) -> int | None:
-        return None
+        return None  # unknown before reading
 
     def _is_in_period(self, query: RowQuery, row: Any) -> bool:
-        if self.made_at is None:
+        if self.get_time is None:
             return True
-        return query.period.start <= self.made_at(row) < query.period.end
+        return query.period.start <= self.get_time(row) < query.period.end
 
 
 @dataclass(frozen=True, slots=True)
 class UnpagedRows:
-    """Rows of a query that returns only a few."""
+    """All rows of a query that returns only a few rows."""
 
-    rows: Callable[[RowQuery], Sequence[Row]]  # reads all rows
+    fetch_rows: Callable[[RowQuery], Sequence[Row]]
 
     def read(self, query: RowQuery, *, after: str | None) -> RowBatch:
         assert after is None, "there is only one batch"
-        return RowBatch(self.rows(query), None)
+        return RowBatch(self.fetch_rows(query), None)
 
     def count(self, _query: RowQuery) -> int | None:
-        return None
+        return None  # unknown before reading
 
 
 def make_row_reader(*names: str) -> Callable[[Any], Row]:
@@ -70,7 +70,7 @@ def make_row_reader(*names: str) -> Callable[[Any], Row]:
 
 
 def to_cell_value(value: Any) -> Value:
-    """Return the value of one cell: sets as sorted names, documents as JSON."""
+    """Return the value of one cell: documents as JSON, other collections as sorted names."""
     match value:
         case Enum():
             return str(value.value)
@@ -87,4 +87,4 @@ def dump_json(document: Any) -> str:
     return json.dumps(msgspec.to_builtins(document), ensure_ascii=False, sort_keys=True)
 
 
-BY_CREATION: Final[_MadeAt] = attrgetter("created_at")
+BY_CREATION: Final[_GetTime] = attrgetter("created_at")

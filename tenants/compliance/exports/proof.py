@@ -32,7 +32,8 @@ from tenants.security.audit.queries import ChainHead, find_head
 class ProofStart:
     """The state before the first row is read."""
 
-    complete_until: datetime | None  # all rows before this time exist; None: no time is complete
+    # All rows before this time exist. None: the rows are not complete for any period.
+    complete_until: datetime | None
     head: ChainHead  # of the audit chain
 
 

@@ -14,7 +14,7 @@ from tenants.security.audit.operations import record_read
 
 
 def require_period(period: Period) -> None:
-    """Check that the end is after the start. Raises InvalidValue."""
+    """Check that both times are valid, and that the end is after the start. Raises InvalidValue."""
     validate_datetime("since", period.start)
     validate_datetime("until", period.end)
     if period.start >= period.end:

@@ -16,7 +16,7 @@ Row = tuple[Value, ...]
 
 
 class ColumnType(StrEnum):
-    """The type of a column's values. None is allowed only where the column may be empty."""
+    """The type of a column's values. A value of any column may also be None: an empty cell."""
 
     TEXT = "text"
     ID = "id"  # a UUID

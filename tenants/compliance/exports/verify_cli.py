@@ -63,10 +63,15 @@ def _find_proof_path(options: argparse.Namespace) -> Path:
 def _report_export(document: dict[str, Any]) -> str:
     since, until = document["since"], document["until"]
     period = "without a period" if since is None else f"from {since} to {until}"
+    complete_until = document["complete_until"]
+    completeness = (
+        "not complete for any period yet"
+        if complete_until is None
+        else f"complete until {complete_until}"
+    )
     return (
         f"OK: {document['definition']} version {document['version']}, {document['rows']} rows, of"
-        f" the tenant {document['tenant']} ({document['tenant_id']}), {period};"
-        f" complete until {document['complete_until'] or 'no time yet'}.\n"
+        f" the tenant {document['tenant']} ({document['tenant_id']}), {period}; {completeness}.\n"
         f"Created {document['generated_at']}, signed by the key {document['key_id']}.\n"
     )
 

@@ -59,7 +59,7 @@ def generate_typing_reports(
             user_id=developer.user_id,
             language=row.language,
             editor=developer.editor,
-            chars=int(random.uniform(250, 900) * (1.15 - 0.3 * level.share)),
+            chars=int(random.uniform(250, 900) * (1.15 - 0.3 * level.elapsed_share)),
         )
 
 
@@ -76,7 +76,7 @@ def _compute_acceptance_chance(
     It is higher for fast and for short suggestions, and for the first variant of the experiment. It
     grows during the period.
     """
-    chance = developer.acceptance_share * (0.85 + 0.3 * level.share)
+    chance = developer.acceptance_share * (0.85 + 0.3 * level.elapsed_share)
     if row.variant == VARIANTS[0]:
         chance *= 1.09
     if (row.first_token_ms or 0.0) > 250:

@@ -74,7 +74,8 @@ def _assign_roles(num: int) -> Iterator[Role]:
 
 def _choose_arrival(number: int, num: int) -> float:
     """Return the arrival share of the user at position `number` of `num` users."""
-    # At least one user arrives during the period, even in the smallest company.
+    # At least MIN_PEOPLE - 1 users arrive before the period. So the smallest company still has one
+    # user who arrives during the period.
     num_founding = max(int(num * _FOUNDING_SHARE), MIN_PEOPLE - 1)
     if number < num_founding:
         return 0.0

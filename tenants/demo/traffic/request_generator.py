@@ -71,7 +71,7 @@ _PROFILES: Final = (
     RequestProfile(Mode.CHAT, Tier.QUALITY, 4, "chat", 3_100, 210, 480, 12),
 )
 _PROFILE_WEIGHTS: Final = tuple(profile.weight for profile in _PROFILES)
-_ENDINGS: Final = (
+_FINISH_REASONS: Final = (
     FinishReason.STOP,
     FinishReason.LENGTH,
     FinishReason.SUPERSEDED,
@@ -80,7 +80,7 @@ _ENDINGS: Final = (
     FinishReason.SHED,
     FinishReason.ERROR,
 )
-# The relative frequency of each of _ENDINGS, usually and while engines are overloaded.
+# The relative frequency of each of _FINISH_REASONS, usually and while engines are overloaded.
 _USUAL_WEIGHTS: Final = (61.0, 6.0, 17.0, 11.0, 3.0, 0.3, 0.8)
 _OVERLOADED_WEIGHTS: Final = (24.0, 3.0, 21.0, 14.0, 2.0, 32.0, 4.0)
 # No replica served these requests.
@@ -104,14 +104,14 @@ class DemoDeveloper:
 def generate_request(
     developer: DemoDeveloper, at: datetime, level: TrafficLevel, random: Random
 ) -> UsageRecord:
-    (kind,) = random.choices(_PROFILES, _PROFILE_WEIGHTS)
+    (profile,) = random.choices(_PROFILES, _PROFILE_WEIGHTS)
     finish_reason = _choose_finish_reason(developer, level, random)
-    row = _make_request(developer, kind, at, random)
+    row = _make_request(developer, profile, at, random)
     row.finish_reason = finish_reason
     if finish_reason is FinishReason.ERROR:
         row.error_code = random.choice(_ERRORS)
     if finish_reason not in _UNSERVED:
-        _fill_timings(row, kind, level, random)
+        _fill_served_stages(row, profile, level, random)
     return row
 
 
@@ -121,25 +121,25 @@ def _choose_finish_reason(
     if developer.is_cut_off:
         return FinishReason.BUDGET_EXCEEDED
     (finish_reason,) = random.choices(
-        _ENDINGS, _OVERLOADED_WEIGHTS if level.is_overloaded else _USUAL_WEIGHTS
+        _FINISH_REASONS, _OVERLOADED_WEIGHTS if level.is_overloaded else _USUAL_WEIGHTS
     )
     return finish_reason
 
 
 def _make_request(
-    developer: DemoDeveloper, kind: RequestProfile, at: datetime, random: Random
+    developer: DemoDeveloper, profile: RequestProfile, at: datetime, random: Random
 ) -> UsageRecord:
-    is_automatic = kind.mode is Mode.INLINE and random.random() < 0.9
+    is_automatic = profile.mode is Mode.INLINE and random.random() < 0.9
     return UsageRecord(
         tenant_id=UUID(developer.tenant_id),
         occurred_at=at,
         request_id=_generate_request_id(at, random),
         user_id=developer.user_id,
         key_id=developer.key_id,
-        protocol=kind.protocol,
-        mode=kind.mode.value,
+        protocol=profile.protocol,
+        mode=profile.mode.value,
         language=random.choices(developer.languages, range(len(developer.languages), 0, -1))[0],
-        tier=kind.tier.value,
+        tier=profile.tier.value,
         pool="",
         replica="",
         error_code="",
@@ -161,27 +161,27 @@ def _make_request(
     )
 
 
-def _fill_timings(
-    row: UsageRecord, kind: RequestProfile, level: TrafficLevel, random: Random
+def _fill_served_stages(
+    row: UsageRecord, profile: RequestProfile, level: TrafficLevel, random: Random
 ) -> None:
     """Add the values of the stages that the request reached: replica, timings, tokens and text."""
-    row.pool = kind.tier.value
-    row.replica = random.choice(_REPLICAS[kind.tier])
-    row.model = _MODELS[kind.tier]
+    row.pool = profile.tier.value
+    row.replica = random.choice(_REPLICAS[profile.tier])
+    row.model = _MODELS[profile.tier]
     row.variant = VARIANTS[row.key_id.int % len(VARIANTS)]
     row.num_files, row.num_snippets = random.randint(0, 6), random.choice((0, 0, 0, 2, 3))
     row.num_in_flight_at_replica = random.randint(0, 9) * (4 if level.is_overloaded else 1)
-    row.prompt_tokens = _draw_log_normal(kind.prompt_tokens, 0.35, random)
+    row.prompt_tokens = _draw_log_normal(profile.prompt_tokens, 0.35, random)
     row.assemble_ms = round(1.0 + row.prompt_tokens / 900 * random.uniform(0.7, 1.3), 2)
     row.routed_ms = round(row.assemble_ms + random.uniform(0.1, 0.5), 2)
     row.total_ms = row.routed_ms
     if _end_if_client_left(row, random):
         return
     cached_share = min(0.995, max(0.0, random.gauss(level.hit_rate, 0.12)))
-    _fill_generation(row, kind, random, slowness=level.slowness * (1.5 - 0.6 * cached_share))
+    _fill_generation(row, profile, random, slowness=level.slowness * (1.5 - 0.6 * cached_share))
     if row.finish_reason in (FinishReason.STOP, FinishReason.LENGTH, FinishReason.FILTERED):
         row.cached_tokens = int(row.prompt_tokens * cached_share)
-        _fill_ending(row, kind, random)
+        _fill_filter_result(row, profile, random)
 
 
 def _end_if_client_left(row: UsageRecord, random: Random) -> bool:
@@ -199,16 +199,16 @@ def _end_if_client_left(row: UsageRecord, random: Random) -> bool:
 
 
 def _fill_generation(
-    row: UsageRecord, kind: RequestProfile, random: Random, *, slowness: float
+    row: UsageRecord, profile: RequestProfile, random: Random, *, slowness: float
 ) -> None:
-    row.engine_ms = round(kind.first_token_ms * slowness * exp(random.gauss(0, 0.28)), 2)
+    row.engine_ms = round(profile.first_token_ms * slowness * exp(random.gauss(0, 0.28)), 2)
     row.first_token_ms = round(row.engine_ms + (row.routed_ms or 0.0) + _FILTER_MS, 2)
-    row.generated_tokens = max(1, _draw_log_normal(kind.generated_tokens, 0.6, random))
-    row.total_ms = round(row.first_token_ms + kind.token_ms * slowness * row.generated_tokens, 2)
+    row.generated_tokens = max(1, _draw_log_normal(profile.generated_tokens, 0.6, random))
+    row.total_ms = round(row.first_token_ms + profile.token_ms * slowness * row.generated_tokens, 2)
 
 
-def _fill_ending(row: UsageRecord, kind: RequestProfile, random: Random) -> None:
-    row.is_syntax_checked = kind.mode is not Mode.CHAT
+def _fill_filter_result(row: UsageRecord, profile: RequestProfile, random: Random) -> None:
+    row.is_syntax_checked = profile.mode is not Mode.CHAT
     if row.finish_reason == FinishReason.FILTERED:
         row.filter_reason = random.choice(_WITHHOLDING_REASONS)
         return
@@ -216,7 +216,7 @@ def _fill_ending(row: UsageRecord, kind: RequestProfile, random: Random) -> None
         random.choice(_TRUNCATION_REASONS) if row.finish_reason == FinishReason.STOP else ""
     )
     row.num_chars = max(2, int(row.generated_tokens * random.gauss(_CHARS_PER_TOKEN, 0.4)))
-    row.num_lines = 1 + row.num_chars // CHARS_PER_LINE if kind.mode is not Mode.INLINE else 1
+    row.num_lines = 1 + row.num_chars // CHARS_PER_LINE if profile.mode is not Mode.INLINE else 1
 
 
 def _draw_log_normal(median: float, deviation: float, random: Random) -> int:

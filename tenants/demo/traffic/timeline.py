@@ -33,11 +33,11 @@ class DemoTimeline:
     def moment_at(self, share: float, *, hour: int = 9, minute: int = 0) -> datetime:
         """Return a time on the day at this share of the period, in UTC. `share` is from 0 to 1.
 
-        A Saturday or Sunday is replaced by the Friday before, or by the first day of the period if
-        that Friday is earlier.
+        A Saturday or Sunday is replaced by the Friday before. If that Friday is before the period,
+        the first day of the period replaces it.
         """
         day = self.begins_at + timedelta(days=int(share * self.num_days))
-        return self._working_day(day).replace(hour=hour, minute=minute)
+        return self._move_to_working_day(day).replace(hour=hour, minute=minute)
 
     def moment_before(self, days: int, *, hour: int = 9, minute: int = 0) -> datetime:
         """Return a time on the day that is `days` days before the first day, in UTC."""
@@ -47,7 +47,7 @@ class DemoTimeline:
         """Return a random generator. The same seed, tenant and purpose give the same numbers."""
         return Random(f"{self.seed}/{self.slug}/{purpose}")
 
-    def _working_day(self, day: datetime) -> datetime:
+    def _move_to_working_day(self, day: datetime) -> datetime:
         working_day = day - timedelta(days=max(0, day.weekday() - _SATURDAY + 1))
         return max(working_day, self.begins_at)
 

@@ -18,18 +18,18 @@ _OVERLOADED_HOURS: Final = (2, 5)  # beginning and end, in hours after the worki
 class TrafficLevel:
     """Properties of the requests at a time of the period."""
 
-    share: float  # the share of the period that is over, 0 to 1
+    elapsed_share: float  # the share of the period that is over, 0 to 1
     is_overloaded: bool  # engines are overloaded
 
     @property
     def slowness(self) -> float:
         """The factor of the engines' latencies. It is high under overload, and falls over time."""
-        return (7.0 if self.is_overloaded else 1.0) * (1.25 - 0.35 * self.share)
+        return (7.0 if self.is_overloaded else 1.0) * (1.25 - 0.35 * self.elapsed_share)
 
     @property
     def hit_rate(self) -> float:
         """The share of prompt tokens in the prefix cache. It is low under overload, and grows."""
-        return 0.25 if self.is_overloaded else 0.58 + 0.36 * min(1.0, self.share * 1.4)
+        return 0.25 if self.is_overloaded else 0.58 + 0.36 * min(1.0, self.elapsed_share * 1.4)
 
 
 @dataclass(frozen=True, slots=True)

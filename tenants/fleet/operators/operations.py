@@ -163,7 +163,10 @@ def change_limits(
 def require_tenant_reason(text: str) -> str:
     """Return the reason, which must not be empty. Raises InvalidValue."""
     if not (reason := parse_reason(text)):
-        raise InvalidValue("reason", "Enter a reason. The tenant's auditors can read it.")
+        raise InvalidValue(
+            "reason",
+            "Enter a reason. The tenant's owners, administrators and auditors can read it.",
+        )
     return reason
 
 

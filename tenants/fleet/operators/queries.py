@@ -108,6 +108,7 @@ def find_by_slug(slug: str) -> TenantDirectoryRow:
     """Return the directory entry of the tenant with this slug. Raises NotFound."""
     row = Tenant.objects.filter(slug=slug).order_by("id").first() if is_slug(slug) else None
     if row is None:
+        # Escape unprintable characters, and remove the quotes that `ascii` adds.
         raise NotFound("The tenant {slug} does not exist.", slug=ascii(slug)[1:-1])
     return _to_directory_row(row)
 

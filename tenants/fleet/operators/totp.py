@@ -43,10 +43,10 @@ def compute_code(secret: bytes, step: int) -> str:
 
 
 def match_time_step(secret: bytes, code: str, *, now: datetime, after: int) -> int | None:
-    """Return the time step of a code.
+    """Return the time step of a code; None if the code is not valid now.
 
-    `after` is the step of the last accepted code. None: the code matches no step that is current,
-    with a tolerance of one step, and later than `after`.
+    The code of the current step is valid, and those of one step before and after it. `after` is the
+    step of the last accepted code: codes of this step and of earlier steps are not valid.
     """
     current_step = int(now.timestamp()) // STEP_S
     steps = range(max(current_step - _TOLERANCE, after + 1), current_step + _TOLERANCE + 1)

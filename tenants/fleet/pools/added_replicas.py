@@ -21,23 +21,24 @@ from caret.contracts.added_replicas import (
     ADDITIONS_CHANGED,
     ADDITIONS_LOG,
     ADDITIONS_VERSION,
+    ALLOWED_SPECULATION,
     SCHEMA,
-    SPECULATION,
     ReplicaChange,
-    decode_addition,
-    encode_addition,
+    decode_replica_change,
+    encode_replica_change,
 )
 from caret.foundation.clock import from_unix_ms, to_unix_ms
 from tenants.base.errors import Conflict, Forbidden, InvalidValue, NotFound
 from tenants.base.validation.text import parse_reason
 from tenants.fleet.operators.accounts import OperatorView
-from tenants.fleet.pools.draining import LastReplicaOfPool, Members, find_emptied_pools
+from tenants.fleet.pools.draining import LastReplicaOfPool, ReplicasByPool, find_emptied_pools
 from tenants.fleet.pools.fleet_state import FleetStateStore
 from tenants.fleet.pools.replica_url import parse_engine_url, parse_kv_events_address
 
 MAX_ADDED: Final = 1_000  # gateways read no more
 _STORE: Final = FleetStateStore(ADDITIONS, ADDITIONS_VERSION, ADDITIONS_LOG, ADDITIONS_CHANGED)
-Places = Mapping[str, Sequence[str]]  # by pool: networks and host names where replicas may be added
+# By pool: networks and host names where replicas may be added.
+AllowedHosts = Mapping[str, Sequence[str]]
 logger = structlog.get_logger(__name__)
 
 
@@ -62,11 +63,11 @@ class AddedReplicas:
 
 @dataclass(frozen=True, slots=True)
 class FleetView:
-    """The pools' replicas, permitted hosts and drained replicas, as gateways report them."""
+    """The pools' replicas and allowed hosts, as gateways report them, and the drained replicas."""
 
-    members: Members  # replicas by pool
-    places: Places
-    drained: frozenset[str]  # replicas
+    replicas_by_pool: ReplicasByPool
+    allowed_hosts: AllowedHosts
+    drained: frozenset[str]  # replicas; empty if Redis does not respond
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +85,7 @@ class AdditionRequest:
     url: str  # http(s)://host:port, as the operator enters it
     reason: str
     kv_events: str = ""  # address of its KV events (tcp://host:port); "": it publishes none
-    speculation: str = ""  # one of SPECULATION; "": no speculation
+    speculation: str = ""  # one of ALLOWED_SPECULATION; "": no speculation
 
 
 def read_additions(connection: redis.Redis) -> AddedReplicas:
@@ -111,9 +112,9 @@ def add_replica(
     Raises Forbidden, InvalidValue, Conflict, RedisUnavailable, and NotFound for an unknown pool.
     """
     _require_manager(operator)
-    if addition.pool not in fleet.members:
+    if addition.pool not in fleet.replicas_by_pool:
         raise NotFound("No gateway reports this pool.")
-    allowed_hosts = fleet.places.get(addition.pool, ())
+    allowed_hosts = fleet.allowed_hosts.get(addition.pool, ())
     if not allowed_hosts:
         raise Conflict(
             gettext_noop("The pools file does not allow you to add replicas to {pool}."),
@@ -122,11 +123,12 @@ def add_replica(
     url = parse_engine_url(addition.url, allowed_hosts)
     kv_events = parse_kv_events_address(addition.kv_events, allowed_hosts)
     replica = urlsplit(url).netloc
-    if addition.speculation not in ("", *SPECULATION):
+    if addition.speculation not in ("", *ALLOWED_SPECULATION):
         raise InvalidValue("speculation", "Choose one of the options.")
     reason = _read_reason(addition.reason)
     additions = read_additions(connection)
-    if replica in fleet.members[addition.pool] or (addition.pool, replica) in additions.replicas:
+    reported_replicas = fleet.replicas_by_pool[addition.pool]
+    if replica in reported_replicas or (addition.pool, replica) in additions.replicas:
         raise Conflict(gettext_noop("{replica} is already in this pool."), replica=replica)
     if len(additions.replicas) >= MAX_ADDED:
         raise Conflict(gettext_noop("You can add at most {n} replicas."), n=MAX_ADDED)
@@ -167,7 +169,7 @@ def remove_replica(
     if emptied_pools and removal.confirmation.strip() != removal.replica:
         raise LastReplicaOfPool(emptied_pools)
     try:
-        url = decode_addition(data).url
+        url = decode_replica_change(data).url
     except msgspec.DecodeError:  # written by a newer version or by something else; remove it anyway
         url = f"http://{removal.replica}"
     change = ReplicaChange(
@@ -183,9 +185,12 @@ def remove_replica(
 
 
 def list_pools_emptied_by(pool: str, replica: str, fleet: FleetView) -> list[str]:
-    """Return [pool] if its other replicas are all drained, or if it has no others; otherwise []."""
-    members = {pool: fleet.members.get(pool, frozenset())}
-    return find_emptied_pools(replica, fleet.drained, members)
+    """Return [pool] if the pool has the replica, and no other one that is not drained.
+
+    Otherwise return [], also if no gateway reports the replica in the pool.
+    """
+    replicas_by_pool = {pool: fleet.replicas_by_pool.get(pool, frozenset())}
+    return find_emptied_pools(replica, fleet.drained, replicas_by_pool)
 
 
 def _publish_change(
@@ -194,7 +199,7 @@ def _publish_change(
     _STORE.change_entry(
         connection,
         _build_field(change.pool, replica),
-        encode_addition(change),
+        encode_replica_change(change),
         is_set=change.is_added,
         version=version,
     )
@@ -226,7 +231,7 @@ def _build_field(pool: str, replica: str) -> str:
 def _decode_record(data: bytes) -> AddedReplicaRecord | None:
     """Decode a change; None: a newer version or something else has written it."""
     try:
-        change = decode_addition(data)
+        change = decode_replica_change(data)
         at = from_unix_ms(change.at_ms)
         replica = urlsplit(change.url).netloc
     except (msgspec.DecodeError, OverflowError, ValueError):

@@ -86,6 +86,7 @@ def collect_known_pools(scrapes: Iterable[Scrape]) -> dict[str, KnownPool]:
             name=labels["pool"],
             tier=Tier(labels["tier"]),
             model=labels["model"],
+            # If the sharing is not reported, the pool cannot be dedicated to a tenant.
             sharing=sharing.get(labels["pool"], PoolSharing.DEFAULT),
         )
         for labels, _ in samples.all_values("caret_pool")
@@ -234,7 +235,9 @@ def _check_assignment(assignment: NewAssignment, pool: KnownPool) -> None:
             "language", 'Enter the identifier of a language, such as python, or "*" for all.'
         )
     if pool.sharing is PoolSharing.DEDICATED:
-        raise Conflict("The gateways' pools file dedicates this pool to other tenants.")
+        raise Conflict(
+            "The gateways' pools file names the tenants of this pool. Change the file instead."
+        )
     if assignment.is_dedicated and pool.sharing is PoolSharing.DEFAULT:
         raise Conflict(_SERVES_ALL, pool=pool.name)
 

@@ -1,8 +1,7 @@
 """Measurements of the gateways as inputs of the capacity planner. Pure."""
 
-from tenants.fleet.pools.pool_status import WARM_UP
+from tenants.fleet.pools.pool_status import compute_hit_rate, sum_without_warm_ups
 from tenants.fleet.pools.scraping.installation_status import InstallationStatus
-from tenants.fleet.pools.scraping.metric_samples import MetricSamples
 
 
 def compute_measured_inputs(
@@ -14,23 +13,20 @@ def compute_measured_inputs(
     """
     counters, window_s = installation.recent.counters, installation.recent.window_s
     labels = {} if pool is None else {"pool": pool}
-    num_prompts = _sum_counter(counters, "caret_assembled_prompts_total", labels)
-    num_prompt_tokens = _sum_counter(counters, "caret_prompt_tokens_with_cache_info_total", labels)
+    num_prompts = sum_without_warm_ups(counters, "caret_assembled_prompts_total", labels)
     inputs: dict[str, float] = {}
     if num_prompts > 0:
         inputs["context_tokens"] = (
-            _sum_counter(counters, "caret_prompt_tokens_total", labels) / num_prompts
+            sum_without_warm_ups(counters, "caret_prompt_tokens_total", labels) / num_prompts
         )
         inputs["output_tokens"] = (
-            _sum_counter(counters, "caret_generated_tokens_total", labels) / num_prompts
+            sum_without_warm_ups(counters, "caret_generated_tokens_total", labels) / num_prompts
         )
         # Without a window the counts begin at each gateway's start, so their duration is unknown.
         if window_s:
             inputs["requests_per_s"] = num_prompts / window_s
-    if num_prompt_tokens > 0:
-        inputs["hit_rate"] = (
-            _sum_counter(counters, "caret_cached_tokens_total", labels) / num_prompt_tokens
-        )
+    if (hit_rate := compute_hit_rate(counters, **labels)) is not None:
+        inputs["hit_rate"] = hit_rate
     num_replicas = len(
         {
             replica.name
@@ -43,8 +39,3 @@ def compute_measured_inputs(
     if num_replicas:
         inputs["num_gpus"] = num_replicas  # the planner counts a replica as one GPU
     return inputs
-
-
-def _sum_counter(counters: MetricSamples, name: str, labels: dict[str, str]) -> float:
-    """Return the sum of a counter without warm-ups, which are not requests of users."""
-    return counters.sum(name, **labels) - counters.sum(name, mode=WARM_UP, **labels)

@@ -32,12 +32,13 @@ class FleetCost:
     rows: list[CostRow]  # by pool
     total: CostRow
     num_days: int  # length of the period
-    # Days with measured replica seconds. The other days are computed with the current replicas.
+    # Days with measured replica seconds. Other days with requests are computed with the current
+    # replicas.
     num_measured: int
 
 
 def compute_fleet_cost(
-    days: Mapping[date, ByPool],
+    usage_by_day: Mapping[date, ByPool],
     replica_seconds: Mapping[date, Mapping[str, int]],
     *,
     seconds_a_day: Mapping[str, int],
@@ -46,15 +47,15 @@ def compute_fleet_cost(
 ) -> FleetCost:
     """Compute the cost of each pool.
 
-    `days` has the usage, and `replica_seconds` the measured replica seconds, by day and pool. For a
-    day with requests but without measurements, `seconds_a_day` (by pool) is used. A day with
-    neither costs nothing, because it is assumed to precede the installation. `hour_cents` is the
-    price of a replica for an hour.
+    `replica_seconds` are the measured replica seconds by day and pool. For a day with requests but
+    without measurements, `seconds_a_day` (by pool) is used. A day with neither costs nothing,
+    because it is assumed to precede the installation. `hour_cents` is the price of a replica for an
+    hour.
     """
     counts: ByPool = {}
     seconds: dict[str, float] = {}
-    for day in days.keys() | replica_seconds.keys():
-        for pool, pool_counts in days.get(day, {}).items():
+    for day in usage_by_day.keys() | replica_seconds.keys():
+        for pool, pool_counts in usage_by_day.get(day, {}).items():
             counts[pool] = counts.get(pool, PoolCounts()).plus(pool_counts)
         for pool, pool_seconds in replica_seconds.get(day, seconds_a_day).items():
             seconds[pool] = seconds.get(pool, 0) + pool_seconds

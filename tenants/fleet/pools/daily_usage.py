@@ -67,9 +67,9 @@ _decode = msgspec.msgpack.Decoder(ByPool).decode
 
 def count_recent_pool_usage(store: redis.Redis, *, now: datetime) -> None:
     """Count the latest days, and once a day all of them. Raises redis.RedisError."""
-    has_all = bool(store.exists(ALL_COUNTED))
-    count_pool_usage(store, num_days=_RECENT_DAYS if has_all else MAX_DAYS, now=now)
-    if not has_all:
+    has_counted_all = bool(store.exists(ALL_COUNTED))
+    count_pool_usage(store, num_days=_RECENT_DAYS if has_counted_all else MAX_DAYS, now=now)
+    if not has_counted_all:
         store.set(ALL_COUNTED, 1, ex=_SECONDS_PER_DAY)
 
 
@@ -143,13 +143,14 @@ def compute_replica_seconds_a_day(installation: InstallationStatus) -> dict[str,
 def _compute_replica_seconds(
     installation: InstallationStatus, *, duration_s: int
 ) -> dict[str, int]:
-    num_pools: dict[str, int] = {}  # to which a replica belongs, by replica
+    num_pools_by_replica: dict[str, int] = {}
     for pool in installation.pools:
         for replica in pool.replicas:
-            num_pools[replica.name] = num_pools.get(replica.name, 0) + 1
+            num_pools = num_pools_by_replica.get(replica.name, 0)
+            num_pools_by_replica[replica.name] = num_pools + 1
     return {
         pool.name: sum(
-            duration_s // num_pools[replica.name]
+            duration_s // num_pools_by_replica[replica.name]
             for replica in pool.replicas
             if replica.is_up is not False
         )
@@ -189,7 +190,10 @@ def _count_requests(
 
 
 def _build_request_id_at(moment: datetime, *, filler: str) -> str:
-    """Return the lowest (filler "0") or the highest ID (filler "f") of a request at `moment`."""
+    """Return the lowest (filler "0") or the highest ID (filler "f") of a request at `moment`.
+
+    A request's ID is a UUIDv7. The first 12 of its 32 hexadecimal digits are the time.
+    """
     return f"{max(to_unix_ms(moment), 0) & 0xFFFFFFFFFFFF:012x}{filler * 20}"
 
 

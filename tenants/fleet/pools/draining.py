@@ -31,7 +31,7 @@ from tenants.fleet.operators.accounts import OperatorView
 from tenants.fleet.pools.fleet_state import FleetStateStore
 
 _STORE: Final = FleetStateStore(DRAINS, DRAINS_VERSION, DRAINS_LOG, DRAINS_CHANGED)
-Members = Mapping[str, frozenset[str]]  # replicas (host:port) by pool
+ReplicasByPool = Mapping[str, frozenset[str]]  # replicas as host:port
 logger = structlog.get_logger(__name__)
 
 
@@ -90,13 +90,14 @@ def set_drain(
     *,
     operator: OperatorView,
     drain_request: DrainRequest,
-    members: Members,
+    replicas_by_pool: ReplicasByPool,
     now: datetime,
 ) -> None:
-    """Drain a replica, or end its draining. `members` are the replicas that the gateways report.
+    """Drain a replica, or end its draining.
 
-    Raises Forbidden, InvalidValue, NotFound, LastReplicaOfPool, RedisUnavailable, and Conflict if
-    the replica is already in this state or another operator was faster.
+    `replicas_by_pool` are the replicas that the gateways report. Raises Forbidden, InvalidValue,
+    NotFound, LastReplicaOfPool, RedisUnavailable, and Conflict if the replica is already in this
+    state or another operator was faster.
     """
     if not operator.can_change:
         raise Forbidden("Your operator role does not allow you to drain replicas.")
@@ -105,7 +106,7 @@ def set_drain(
         raise InvalidValue("reason", "Enter a reason for the change log.")
     drains = read_drains(connection)
     if drain_request.is_drained:
-        _require_drainable(drain_request, drains, members)
+        _require_drainable(drain_request, drains, replicas_by_pool)
     elif drain_request.replica not in drains.drained:
         raise Conflict("The replica is not drained.")
     drain = DrainChange(
@@ -132,25 +133,29 @@ def set_drain(
     )
 
 
-def find_emptied_pools(replica: str, drained: Iterable[str], members: Members) -> list[str]:
+def find_emptied_pools(
+    replica: str, drained: Iterable[str], replicas_by_pool: ReplicasByPool
+) -> list[str]:
     """Return the pools of `replica` whose other replicas are all drained, sorted."""
     unavailable = {*drained, replica}
     return sorted(
         pool
-        for pool, replicas in members.items()
+        for pool, replicas in replicas_by_pool.items()
         if replica in replicas and replicas <= unavailable
     )
 
 
-def _require_drainable(drain_request: DrainRequest, drains: DrainState, members: Members) -> None:
+def _require_drainable(
+    drain_request: DrainRequest, drains: DrainState, replicas_by_pool: ReplicasByPool
+) -> None:
     """Check that the replica can be drained. Raises NotFound, Conflict, LastReplicaOfPool."""
     if drain_request.replica not in {
-        replica for replicas in members.values() for replica in replicas
+        replica for replicas in replicas_by_pool.values() for replica in replicas
     }:
         raise NotFound("No gateway reports this replica.")
     if drain_request.replica in drains.drained:
         raise Conflict("The replica is already drained.")
-    emptied_pools = find_emptied_pools(drain_request.replica, drains.drained, members)
+    emptied_pools = find_emptied_pools(drain_request.replica, drains.drained, replicas_by_pool)
     if emptied_pools and drain_request.confirmation.strip() != drain_request.replica:
         raise LastReplicaOfPool(emptied_pools)
 
@@ -158,7 +163,8 @@ def _require_drainable(drain_request: DrainRequest, drains: DrainState, members:
 def _decode_change(data: bytes, name: str) -> DrainRecord:
     """Decode a change. If it is unreadable, return a record with `name` only.
 
-    A newer version or something else has then written it.
+    A newer version or something else has then written it. Gateways drain the replica nevertheless,
+    because they read only its name.
     """
     try:
         drain = decode_drain(data)

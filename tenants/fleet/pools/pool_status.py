@@ -4,7 +4,7 @@ The counts and limits of all gateways are added up. If several gateways have rea
 from an engine, the highest is used. The accepted share of drafted tokens is averaged.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -17,7 +17,7 @@ from tenants.fleet.pools.scraping.metric_samples import (
     merge_samples,
 )
 
-WARM_UP: Final = "warm_up"  # the label `mode` of warm-ups in gateways' metrics
+_WARM_UP: Final = "warm_up"  # the label `mode` of warm-ups in gateways' metrics
 _OPEN: Final = ("open", "half_open")  # states of a circuit breaker that limits requests
 
 
@@ -105,18 +105,18 @@ def build_pool_statuses(scrapes: Iterable[Scrape], counters: MetricSamples) -> l
     labels_by_pool = {
         labels["pool"]: labels for labels, _ in merged_samples.all_values("caret_pool")
     }
-    members = list_replicas_by_pool(merged_samples)
+    replicas_by_pool = list_replicas_by_pool(merged_samples)
     allowed_hosts = list_allowed_hosts_by_pool(merged_samples)
     replicas = {
         name: _build_replica_status(name, samples_by_gateway, counters)
-        for name in {replica for names in members.values() for replica in names}
+        for name in {replica for names in replicas_by_pool.values() for replica in names}
     }
     return [
         PoolStatus(
             name=pool,
             tier=Tier(labels_by_pool[pool]["tier"]),
             model=labels_by_pool[pool]["model"],
-            replicas=[replicas[name] for name in sorted(members.get(pool, ()))],
+            replicas=[replicas[name] for name in sorted(replicas_by_pool.get(pool, ()))],
             rejected=_list_rejected_replicas(merged_samples, pool),
             allowed_replica_hosts=allowed_hosts.get(pool, ()),
             num_in_flight=int(merged_samples.sum("caret_pool_requests_in_flight", pool=pool)),
@@ -127,10 +127,10 @@ def build_pool_statuses(scrapes: Iterable[Scrape], counters: MetricSamples) -> l
             acceptance=_read_acceptance(samples_by_gateway, pool),
             fallback_languages=frozenset(
                 labels["language"]
-                for labels, is_using in merged_samples.all_values(
+                for labels, num_gateways in merged_samples.all_values(
                     "caret_speculation_fallback", pool=pool
                 )
-                if is_using
+                if num_gateways
             ),
         )
         for pool in sorted(labels_by_pool)
@@ -139,10 +139,10 @@ def build_pool_statuses(scrapes: Iterable[Scrape], counters: MetricSamples) -> l
 
 def list_replicas_by_pool(samples: MetricSamples) -> dict[str, frozenset[str]]:
     """Return the replicas of each pool that at least one gateway reports."""
-    members: dict[str, set[str]] = {}
+    names_by_pool: dict[str, set[str]] = {}
     for labels, _ in samples.all_values("caret_pool_replica_info"):
-        members.setdefault(labels["pool"], set()).add(labels["replica"])
-    return {pool: frozenset(names) for pool, names in members.items()}
+        names_by_pool.setdefault(labels["pool"], set()).add(labels["replica"])
+    return {pool: frozenset(names) for pool, names in names_by_pool.items()}
 
 
 def list_allowed_hosts_by_pool(samples: MetricSamples) -> dict[str, tuple[str, ...]]:
@@ -169,15 +169,20 @@ def list_first_tokens(counters: MetricSamples, **labels: str) -> list[FirstToken
 
 
 def compute_hit_rate(counters: MetricSamples, **labels: str) -> float | None:
-    """Return the cached share of prompt tokens, without warm-ups; None: no engine reported it."""
-    num_prompt_tokens = _sum_without_warm_ups(
+    """Return the cached share of prompt tokens, without warm-ups; None: no engine reported it.
+
+    Only prompts whose engine reported the cached tokens are counted.
+    """
+    num_prompt_tokens = sum_without_warm_ups(
         counters, "caret_prompt_tokens_with_cache_info_total", labels
     )
-    return (
-        _sum_without_warm_ups(counters, "caret_cached_tokens_total", labels) / num_prompt_tokens
-        if num_prompt_tokens
-        else None
-    )
+    num_cached_tokens = sum_without_warm_ups(counters, "caret_cached_tokens_total", labels)
+    return num_cached_tokens / num_prompt_tokens if num_prompt_tokens else None
+
+
+def sum_without_warm_ups(counters: MetricSamples, name: str, labels: Mapping[str, str]) -> float:
+    """Return the sum of a counter without warm-ups, which are not requests of users."""
+    return counters.sum(name, **labels) - counters.sum(name, mode=_WARM_UP, **labels)
 
 
 def compute_cancellation_rate(counters: MetricSamples) -> float | None:
@@ -216,17 +221,12 @@ def _compute_first_token(
     return FirstToken(mode, p50_s * 1000, p99_s * 1000, FIRST_TOKEN_TARGETS_MS[mode], int(count))
 
 
-def _sum_without_warm_ups(counters: MetricSamples, name: str, labels: Mapping[str, str]) -> float:
-    return counters.sum(name, **labels) - counters.sum(name, mode=WARM_UP, **labels)
-
-
 def _build_replica_status(
     name: str, samples_by_gateway: list[MetricSamples], counters: MetricSamples
 ) -> ReplicaStatus:
     def highest(metric: str) -> float | None:
-        return _combine_samples(
-            samples_by_gateway, lambda samples: samples.max(metric, replica=name), max
-        )
+        values = [samples.max(metric, replica=name) for samples in samples_by_gateway]
+        return max((value for value in values if value is not None), default=None)
 
     num_queries = counters.max("caret_engine_prefix_cache_queries_total", replica=name)
     num_hits = counters.max("caret_engine_prefix_cache_hits_total", replica=name)
@@ -257,7 +257,7 @@ def _build_replica_status(
 
 def _read_speculation(samples_by_gateway: Iterable[MetricSamples], replica: str) -> str:
     """Return the speculation method that gateways state for the replica; "": none."""
-    return max(
+    return max(  # prefers any name to ""
         (
             labels.get("speculation", "")
             for samples in samples_by_gateway
@@ -265,16 +265,6 @@ def _read_speculation(samples_by_gateway: Iterable[MetricSamples], replica: str)
         ),
         default="",
     )
-
-
-def _combine_samples(
-    samples_by_gateway: Iterable[MetricSamples],
-    get_value: Callable[[MetricSamples], float | None],
-    aggregate: Callable[[list[float]], float],
-) -> float | None:
-    """Aggregate the values of the gateways that have one; None: no gateway has one."""
-    values = [value for samples in samples_by_gateway if (value := get_value(samples)) is not None]
-    return aggregate(values) if values else None
 
 
 def _is_open(samples: MetricSamples, replica: str) -> bool:

@@ -44,7 +44,11 @@ def _format_address(parts: SplitResult) -> str:
 
 
 def _split_url(text: str, field: str) -> SplitResult:
-    """Split a URL. Raises InvalidValue if it has no host or an invalid port."""
+    """Split a URL.
+
+    Raises InvalidValue if it is too long, has no host or an invalid port, or contains a space, "@",
+    or a character other than printable ASCII.
+    """
     try:
         parts = urlsplit(text.strip())
         _ = parts.port  # raises ValueError if it is not a number up to 65535

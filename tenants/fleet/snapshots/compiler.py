@@ -47,7 +47,7 @@ class TenantRow:
 
 
 @dataclass(frozen=True, slots=True)
-class CompiledKeyRow:
+class SnapshotKeyRow:
     """A key with one of its secrets. A rotated key may have two secrets, and so two rows."""
 
     key_id: KeyId
@@ -67,7 +67,7 @@ def compile_snapshot(
     *,
     tenant: TenantRow,
     policy: TenantPolicy,
-    keys: Iterable[CompiledKeyRow],
+    keys: Iterable[SnapshotKeyRow],
     now: datetime,
     spending: SpendingLimits = NO_SPENDING,
     assignment: OverrideAssignment = NO_OVERRIDES,
@@ -99,17 +99,17 @@ def compile_snapshot(
     )
 
 
-def _sort_key(key: CompiledKeyRow) -> tuple[str, bytes]:
+def _sort_key(key: SnapshotKeyRow) -> tuple[str, bytes]:
     return key.lookup_id, key.digest
 
 
-def _is_forgotten(key: CompiledKeyRow, remembered_since: datetime) -> bool:
+def _is_forgotten(key: SnapshotKeyRow, remembered_since: datetime) -> bool:
     """Return whether the key expired or was revoked before `remembered_since`."""
     ends = [end for end in (key.revoked_at, key.expires_at) if end is not None]
     return bool(ends) and min(ends) < remembered_since
 
 
-def _to_credential(key: CompiledKeyRow) -> Credential:
+def _to_credential(key: SnapshotKeyRow) -> Credential:
     return Credential(
         key_id=key.key_id,
         lookup_id=key.lookup_id,

@@ -20,8 +20,8 @@ def assign_overrides(
 ) -> OverrideAssignment:
     """Assign overrides to users. Users without overrides are left out.
 
-    `overrides_by_user` has each user's overrides in a fixed order. A team's override
-    is the same object for all users of the team: this identity shows that it is the same override.
+    `overrides_by_user` has each user's overrides in a fixed order. A team's override must be the
+    same object for all users of the team, so that the result contains it only once.
     """
     index_by_id: dict[int, int] = {}
     overrides: list[PolicyOverride] = []

@@ -50,12 +50,11 @@ def publish_snapshot(*, tenant_id: TenantId, now: datetime) -> None:
 def try_publish_snapshot(tenant_id: TenantId) -> bool:
     """Publish the tenant's snapshot now, and return whether Redis responded.
 
-    If it did not, `republish_stale_snapshots` publishes the snapshot later.
+    If it did not, `republish_stale_snapshots` publishes the snapshot within seconds.
     """
     try:
         publish_snapshot(tenant_id=tenant_id, now=timezone.now())
     except redis.RedisError as error:
-        # The change is committed; republish_stale_snapshots publishes it within seconds.
         logger.warning(
             "snapshot.publication_delayed", tenant_id=tenant_id, reason=type(error).__name__
         )
@@ -97,7 +96,7 @@ class SnapshotRepair:
     reason: RepairReason
     # The version in Redis, which the published version must exceed. None: publish the version that
     # the database has.
-    skip_ahead: int | None
+    version_to_exceed: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,8 +149,8 @@ def _read_published(connection: redis.Redis) -> PublishedState:
 
 def _repair_snapshot(tenant_id: TenantId, repair: SnapshotRepair, now: datetime) -> bool:
     """Publish a snapshot, and return whether this succeeded. Raises redis.RedisError."""
-    if repair.skip_ahead is not None:
-        _skip_ahead(tenant_id, repair.skip_ahead)
+    if repair.version_to_exceed is not None:
+        _raise_version_above(tenant_id, repair.version_to_exceed)
     try:
         publish_snapshot(tenant_id=tenant_id, now=now)
     except DomainError as error:
@@ -162,7 +161,7 @@ def _repair_snapshot(tenant_id: TenantId, repair: SnapshotRepair, now: datetime)
     return True
 
 
-def _skip_ahead(tenant_id: TenantId, version: int) -> None:
+def _raise_version_above(tenant_id: TenantId, version: int) -> None:
     """Raise the tenant's `snapshot_version` above `version`, unless it is already higher."""
     Tenant.objects.filter(id=tenant_id, snapshot_version__lte=version).update(
         snapshot_version=version + 1

@@ -12,11 +12,11 @@ from caret.foundation.ids import KeyId, LookupId, TenantId, UserId
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.billing_periods import utc_day
 from tenants.base.errors import NotFound
-from tenants.billing.budgets.queries import read_spending
+from tenants.billing.budgets.queries import read_spending_limits
 from tenants.fleet.pools.assignments import list_assignments
 from tenants.fleet.snapshots.compiler import (
-    CompiledKeyRow,
     PoolsAndModels,
+    SnapshotKeyRow,
     TenantRow,
     compile_snapshot,
 )
@@ -50,8 +50,8 @@ def read_snapshot(*, tenant_id: TenantId, now: datetime) -> TenantSnapshot:
             for key in ApiKey.objects.filter(tenant_id=tenant_id)
             for secret in list_secrets(key)
         ]
-        spending = read_spending(tenant_id, now=now)
-        assignment = _read_assignment(tenant_id)
+        spending = read_spending_limits(tenant_id, now=now)
+        assignment = _read_override_assignment(tenant_id)
         row = replace(row, serving=_read_pools_and_models(tenant_id, now))
     return compile_snapshot(
         tenant=row, policy=policy, keys=keys, now=now, spending=spending, assignment=assignment
@@ -72,7 +72,7 @@ def _read_pools_and_models(tenant_id: TenantId, now: datetime) -> PoolsAndModels
     )
 
 
-def _read_assignment(tenant_id: TenantId) -> OverrideAssignment:
+def _read_override_assignment(tenant_id: TenantId) -> OverrideAssignment:
     if not has_overrides(tenant_id=tenant_id):
         return NO_OVERRIDES
     overrides = read_overrides(tenant_id=tenant_id)
@@ -106,8 +106,8 @@ def _read_tenant_row(tenant_id: TenantId) -> tuple[TenantRow, PlatformLimits]:
     return row, PlatformLimits(tenant.max_concurrent_completions, tenant.max_requests_per_minute)
 
 
-def _build_key_row(key: ApiKey, secret: KeySecret, *, keeps_content: bool) -> CompiledKeyRow:
-    return CompiledKeyRow(
+def _build_key_row(key: ApiKey, secret: KeySecret, *, keeps_content: bool) -> SnapshotKeyRow:
+    return SnapshotKeyRow(
         key_id=KeyId(str(key.id)),
         lookup_id=LookupId(key.lookup_id),
         digest=secret.digest,

@@ -55,7 +55,7 @@ def find_key_actor(
     row = rows.order_by("id").first()
     if row is None or not is_allowed(tuple(row.networks), address):
         raise _make_error()
-    secret = list_secrets(row)[0]
+    secret = list_secrets(row)[0]  # the current one
     _check_in_force(row, secret, now)
     return _build_actor(row, secret, address)
 

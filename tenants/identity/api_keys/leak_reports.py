@@ -22,7 +22,6 @@ MAX_WAITING: Final = 10_000  # reports; no further ones are accepted while more 
 MAX_REPORTS_AT_ONCE: Final = 200  # of one call of build_leak_reports
 _MAX_PLACE_CHARS: Final = 300
 _UNPRINTABLE: Final = re.compile(r"[^\x20-\x7e]+")
-_ANY_KEY: Final = re.compile(KEY_PATTERN.pattern)
 
 
 class LeakReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -38,7 +37,7 @@ def build_leak_reports(texts: Iterable[str], *, location: str) -> list[LeakRepor
 
     `location` is where the reporter found the texts. Returns at most MAX_REPORTS_AT_ONCE reports.
     """
-    keys = (parse_key(match[0]) for text in texts for match in _ANY_KEY.finditer(text))
+    keys = (parse_key(match[0]) for text in texts for match in KEY_PATTERN.finditer(text))
     keys_by_text = {key.text: key for key in keys if key is not None}
     versions = range(1, PEPPER_VERSION + 1)
     return [
@@ -84,4 +83,4 @@ def decode_report(data: bytes) -> LeakReport:
 
 def _clean_location(text: str) -> str:
     """Return the location in printable ASCII, without keys: a URL may contain the leaked key."""
-    return _UNPRINTABLE.sub(" ", _ANY_KEY.sub("cpk_...", text))[:_MAX_PLACE_CHARS]
+    return _UNPRINTABLE.sub(" ", KEY_PATTERN.sub("cpk_...", text))[:_MAX_PLACE_CHARS]

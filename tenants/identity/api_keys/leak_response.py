@@ -93,11 +93,11 @@ def _end_leaked_secret(tenant_id: TenantId, row: ApiKey, report: LeakReport, now
     actor = build_system_actor(tenant_id)
     with tenant_scope(tenant_id):
         mark_snapshot_stale(tenant_id=tenant_id)
-        active_keys = ApiKey.objects.filter(tenant_id=tenant_id, id=row.id, revoked_at=None)
-        if is_current and active_keys.update(leaked_at=now):
+        unrevoked_keys = ApiKey.objects.filter(tenant_id=tenant_id, id=row.id, revoked_at=None)
+        if is_current and unrevoked_keys.update(leaked_at=now):
             lookup_id = LookupId(row.lookup_id)
             revoke_key(actor=actor, lookup_id=lookup_id, reason=reason, now=now)
-        elif not is_current and active_keys.filter(previous_ends_at__gt=now).update(
+        elif not is_current and unrevoked_keys.filter(previous_ends_at__gt=now).update(
             previous_ends_at=now, leaked_at=now
         ):
             record_change(

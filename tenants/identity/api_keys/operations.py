@@ -31,7 +31,7 @@ from tenants.identity.api_keys.validation import (
     KeyRequest,
     check_expiry,
     require_current_secret,
-    require_earlier_expiry_than_actor,
+    require_no_later_expiry_than_actor,
     require_not_wider_than_actor,
     validate_key_request,
 )
@@ -54,7 +54,7 @@ def revoke_all_idle_keys(*, now: datetime) -> None:
     for tenant_id in list_tenants().values():
         try:
             revoke_idle_keys(tenant_id=tenant_id, now=now)
-        except SoftTimeLimitExceeded:
+        except SoftTimeLimitExceeded:  # no time is left for the next tenant
             raise
         # One tenant's failure must not delay the others.
         except Exception as error:  # noqa: BLE001
@@ -112,7 +112,7 @@ def add_key(actor: Actor, new: KeyRequest, now: datetime, *, reason: str = "") -
     require_current_secret(actor)
     new = validate_key_request(new, now)
     require_not_wider_than_actor(actor, scopes=new.scopes, networks=new.networks)
-    require_earlier_expiry_than_actor(actor, new.expires_at)
+    require_no_later_expiry_than_actor(actor, new.expires_at)
     generated = generate_key(new.kind)
     with tenant_scope(actor.tenant_id):
         # This locks the tenant, so that concurrent creations cannot exceed the maximum of keys.
@@ -153,7 +153,7 @@ def rotate_key(
         require_not_wider_than_actor(
             actor, scopes=parse_scopes(row.scopes), networks=tuple(row.networks)
         )
-        require_earlier_expiry_than_actor(actor, expires_at)
+        require_no_later_expiry_than_actor(actor, expires_at)
         owner_id = None if row.owner_id is None else UserId(str(row.owner_id))
         check_key_lifetime_policy(actor, owner_id, expires_at, now)
         generated = generate_key(KeyKind(row.kind), lookup_id=lookup_id)
@@ -191,10 +191,10 @@ def revoke_key(*, actor: Actor, lookup_id: LookupId, reason: str, now: datetime)
         # Lock order: the tenant before the key, as in all operations on keys. Otherwise two of them
         # could deadlock.
         mark_snapshot_stale(tenant_id=actor.tenant_id)
-        revoked = ApiKey.objects.filter(
+        num_revoked = ApiKey.objects.filter(
             tenant_id=actor.tenant_id, lookup_id=lookup_id, revoked_at=None
         ).update(revoked_at=now)
-        if revoked:  # not revoked by a concurrent call
+        if num_revoked:  # 0: a concurrent call has revoked the key
             _record_revocation(actor, lookup_id, reason, now)
         return find_key(actor=actor, lookup_id=lookup_id, now=now)
 

@@ -38,7 +38,7 @@ from tenants.security.audit.operations import ChangeFields, record_change
 from tenants.security.authorization.actor import Actor
 
 NAME: Final = "Playground"  # of the keys
-# Every policy allows this: it can limit the lifetime of keys to a day, but not to less.
+# Every policy allows this: the shortest maximum lifetime that a policy can set is a day.
 LIFETIME: Final = timedelta(hours=1)
 SCOPES: Final = frozenset({KeyScope.INLINE, KeyScope.BLOCK})  # the modes that the page requests
 

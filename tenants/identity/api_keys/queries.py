@@ -48,9 +48,10 @@ class KeyView:
     owner_id: UserId | None  # None: a service key
     owner_email: str | None  # None: a service key or an erased user
     # The creator. If another API key created this key: the user who was shown that other key.
-    # None: unknown or an erased user.
+    # None: the platform, an operator, an erased user, or unknown.
     created_by_email: str | None
-    # The user who was shown the current text. None: unknown or an erased user.
+    # The user who was shown the current text. None: the platform, an operator, an erased user, or
+    # unknown.
     issued_by_email: str | None
     state: KeyState
     created_at: datetime

@@ -160,8 +160,10 @@ def _filter_by_text(keys: QuerySet[ApiKey], text: str) -> QuerySet[ApiKey]:
     erased_owners = Membership.objects.filter(
         tenant_id=OuterRef("tenant_id"), user_id=OuterRef("owner_id"), erased_at__isnull=False
     )
-    is_named = Q(name__icontains=text) | (Exists(owners) & ~Exists(erased_owners))
-    return keys.filter(is_named | Q(lookup_id__startswith=lookup_id) if lookup_id else is_named)
+    condition = Q(name__icontains=text) | (Exists(owners) & ~Exists(erased_owners))
+    if lookup_id:  # every lookup ID starts with ""
+        condition |= Q(lookup_id__startswith=lookup_id)
+    return keys.filter(condition)
 
 
 def _make_state_condition(state: KeyState, now: datetime) -> Q:

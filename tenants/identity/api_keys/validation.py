@@ -116,7 +116,7 @@ def require_current_secret(actor: Actor) -> None:
         )
 
 
-def require_earlier_expiry_than_actor(actor: Actor, expires_at: datetime | None) -> None:
+def require_no_later_expiry_than_actor(actor: Actor, expires_at: datetime | None) -> None:
     """Check that a key does not expire later than the key that creates it. Raises Forbidden."""
     end = None if actor.grant is None else actor.grant.expires_at
     if end is not None and (expires_at is None or expires_at > end):

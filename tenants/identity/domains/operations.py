@@ -13,7 +13,7 @@ from tenants.base.errors import Conflict
 from tenants.base.permissions import Permission
 from tenants.base.validation.email_domains import TXT_PREFIX, parse_domain
 from tenants.identity.domains.queries import DomainView, find_domain
-from tenants.identity.members.sessions import end_sessions_at
+from tenants.identity.members.sessions import end_sessions_of_domains
 from tenants.identity.scim.provisioning import sync_domain_members
 from tenants.models import Domain, IdentityProvider, VerifiedDomain
 from tenants.policy.snapshot_version import mark_snapshot_stale
@@ -115,7 +115,7 @@ def release_domain(
 def _end_sessions(actor: Actor, name: str, exempt_session_key: str | None) -> None:
     """End the sessions of the domain's users, if the tenant has an identity provider."""
     if IdentityProvider.objects.filter(tenant_id=actor.tenant_id).exists():
-        end_sessions_at(domains=[name], exempt_session_key=exempt_session_key)
+        end_sessions_of_domains(domains=[name], exempt_session_key=exempt_session_key)
 
 
 def _register_domain(actor: Actor, name: str) -> None:

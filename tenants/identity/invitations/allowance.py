@@ -1,4 +1,4 @@
-"""Limits of the invitations that a tenant sends in 24 hours, in total and to an e-mail address.
+"""Limits of the invitations that a tenant sends in 24 hours, in total and to one e-mail address.
 
 Sending an invitation again creates another row, and a revoked invitation keeps its row. So the
 number of rows is the number of e-mails. `require_allowance` is called with the tenant's row locked,

@@ -150,14 +150,14 @@ def revoke_invitations_by(*, actor: Actor, user_id: UserId, now: datetime) -> No
     _revoke_invitations(actor, Invitation.objects.filter(invited_by_id=uuid.UUID(user_id)), now)
 
 
-def accept_invitation(*, guest: InvitationBearer, text: str, now: datetime) -> TenantId:
+def accept_invitation(*, bearer: InvitationBearer, text: str, now: datetime) -> TenantId:
     """Make the bearer a member, if the invitation was sent to the bearer's e-mail address.
 
     `text` is the text of the token, which works once. Raises NotFound, Forbidden for another
     address, and Conflict if the user is a member already or is being erased.
     """
     token = _require_token(text)
-    user = User.objects.get(id=guest.user_id)
+    user = User.objects.get(id=bearer.user_id)
     with tenant_scope(token.tenant_id):
         _require_active(token.tenant_id)
         # Locks the tenant: roles cannot change meanwhile.
@@ -169,22 +169,22 @@ def accept_invitation(*, guest: InvitationBearer, text: str, now: datetime) -> T
             )
         role = Role(invitation.role)
         _mark_accepted(invitation, now)
-        insert_membership(tenant_id=token.tenant_id, user_id=guest.user_id, role=role, now=now)
+        insert_membership(tenant_id=token.tenant_id, user_id=bearer.user_id, role=role, now=now)
         record_change(
             actor=Actor(
                 tenant_id=token.tenant_id,
-                user_id=guest.user_id,
+                user_id=bearer.user_id,
                 role=role,
-                address=guest.address,
-                request_id=guest.request_id,
+                address=bearer.address,
+                request_id=bearer.request_id,
             ),
             action="member.invitation_accepted",
-            target=f"user:{guest.user_id}",
+            target=f"user:{bearer.user_id}",
             change=(None, {"role": role.value, "invitation_id": str(invitation.id)}),
             now=now,
         )
         if invitation.team_id is not None:
-            _join_team(token.tenant_id, invitation.team_id, guest.user_id, now)
+            _join_team(token.tenant_id, invitation.team_id, bearer.user_id, now)
     return token.tenant_id
 
 
@@ -223,7 +223,8 @@ def _store_invitation(
     """
     # This locks the tenant, so that concurrent calls cannot exceed the allowance.
     mark_snapshot_stale(tenant_id=actor.tenant_id)
-    _require_active(actor.tenant_id)
+    if not _is_active(actor.tenant_id):
+        raise Conflict("You cannot invite users to a tenant that is not active.")
     members = Membership.objects.filter(tenant_id=actor.tenant_id, ended_at=None)
     if members.filter(user__email=email).exists():
         raise Conflict("This user is already a member.")
@@ -259,12 +260,12 @@ def _send_mail(
 
 
 def _revoke_invitations(actor: Actor, invitations: QuerySet[Invitation], now: datetime) -> None:
-    """Revoke those of the invitations that belong to the actor's tenant and are open."""
-    open_invitations = invitations.filter(
+    """Revoke those of the invitations that belong to the actor's tenant and are open or expired."""
+    unused_invitations = invitations.filter(
         tenant_id=actor.tenant_id, accepted_at=None, revoked_at=None
     )
-    for invitation_id in list(open_invitations.values_list("id", flat=True)):
-        if not open_invitations.filter(id=invitation_id).update(revoked_at=now):
+    for invitation_id in list(unused_invitations.values_list("id", flat=True)):
+        if not unused_invitations.filter(id=invitation_id).update(revoked_at=now):
             continue  # accepted concurrently
         record_change(
             actor=actor,
@@ -283,9 +284,13 @@ def _require_token(text: str) -> TenantToken:
 
 
 def _require_active(tenant_id: TenantId) -> None:
-    status = Tenant.objects.filter(id=tenant_id).values_list("status", flat=True).first()
-    if status != TenantStatus.ACTIVE:
+    """Check that users can join the tenant. The error does not reveal the tenant's status."""
+    if not _is_active(tenant_id):
         raise NotFound(_UNKNOWN)
+
+
+def _is_active(tenant_id: TenantId) -> bool:
+    return Tenant.objects.filter(id=tenant_id, status=TenantStatus.ACTIVE).exists()
 
 
 def _find_open(token: TenantToken, now: datetime) -> Invitation:

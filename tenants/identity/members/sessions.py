@@ -34,12 +34,12 @@ def end_all_sessions(*, user_id: UserId) -> None:
     announce_access_change(user_id)
 
 
-def end_sessions_at(*, domains: Iterable[str], exempt_session_key: str | None) -> None:
+def end_sessions_of_domains(*, domains: Iterable[str], exempt_session_key: str | None) -> None:
     """End the sessions of all users with e-mail addresses in the domains. Up to four queries.
 
     The session with the key `exempt_session_key` continues.
     """
-    is_of_domains = Q(pk__in=[])
+    is_of_domains = Q(pk__in=[])  # without domains, no session matches
     for name in domains:
         is_of_domains |= Q(user__email__endswith=f"@{name}")
     _end_sessions(

@@ -62,8 +62,8 @@ def mail_status_to_owners(
 ) -> None:
     """Mail the new status to the owners on commit.
 
-    `closes_at` is the time at which a closing tenant is closed; None: an operator decides it. A
-    failure to send is only logged, because the change is already made.
+    `closes_at` is the time at which a closing tenant is closed; None: an operator decides the
+    time. A failure to send is only logged, because the change is already made.
     """
     closing = (
         "The operator will close"
@@ -100,4 +100,4 @@ def _send(tenant_id: TenantId, emails: list[str], subject: str, text: str) -> No
         send_mail(subject, text, None, emails)
     except (smtplib.SMTPException, OSError) as error:
         reason = type(error).__name__
-        logger.warning("tenant_status.not_mailed", tenant_id=tenant_id, reason=reason)
+        logger.warning("tenant_mail.not_sent", tenant_id=tenant_id, reason=reason)

@@ -31,7 +31,7 @@ from caret.foundation.ids import LookupId, TenantId, UserId
 from tenants.base.errors import DomainError, InvalidValue, NotFound
 from tenants.base.redis_connection import connect_to_redis
 from tenants.identity.api_keys.operations import CreatedKey, revoke_key
-from tenants.identity.own_keys.operations import create_device_key, require_own_keys
+from tenants.identity.own_keys.operations import create_device_key, require_may_create_own_key
 from tenants.security.authorization.actor import Actor, build_system_actor
 from tenants.security.authorization.directory import find_memberships
 
@@ -163,7 +163,7 @@ def confirm_device_request(*, actor: Actor, user_code: str, now: datetime) -> No
     Raises redis.RedisError, NotFound like open_device_request, and Forbidden or Conflict if the
     actor may not create a key.
     """
-    require_own_keys(actor=actor, now=now)
+    require_may_create_own_key(actor=actor, now=now)
     _store_decision(actor, user_code, "confirmed", now)
 
 

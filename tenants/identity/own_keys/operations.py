@@ -72,7 +72,7 @@ def create_own_key(*, actor: Actor, new: KeyRequest, now: datetime, reason: str 
     with tenant_scope(actor.tenant_id):
         # Locks the tenant first, so that concurrent creations cannot exceed the maximum of keys.
         mark_snapshot_stale(tenant_id=actor.tenant_id)
-        terms = require_own_keys(actor=actor, now=now)
+        terms = require_may_create_own_key(actor=actor, now=now)
         if not list_modes(new.scopes) <= list_modes(terms.scopes):
             raise InvalidValue("scopes", "Your policy does not allow some of these modes.")
         return add_key(actor, new, now, reason=reason)
@@ -95,7 +95,7 @@ def create_device_key(*, actor: Actor, name: str, now: datetime) -> CreatedKey:
     return create_own_key(actor=actor, new=new, now=now, reason="Signed in from an editor.")
 
 
-def require_own_keys(*, actor: Actor, now: datetime) -> OwnKeyTerms:
+def require_may_create_own_key(*, actor: Actor, now: datetime) -> OwnKeyTerms:
     """Check that the actor may create one more own key. Raises Forbidden, Conflict."""
     actor.require(Permission.MANAGE_OWN_KEYS)
     terms = find_own_key_terms(actor=actor)

@@ -29,9 +29,9 @@ _INVALID_LINK: Final = gettext_noop("This link was already used, or it has expir
 
 
 def set_password(*, user_id: UserId, password: str) -> None:
-    """Set a password without an audit entry. The user's sessions end, because they depend on it.
+    """Set a password without an audit entry.
 
-    Raises InvalidValue.
+    The user's sessions end, because they depend on the password hash. Raises InvalidValue.
     """
     user = User.objects.get(id=user_id)
     set_valid_password(user, password)

@@ -37,8 +37,8 @@ _QUEUE: Final = "caret:password-reset-requests"
 _MAX_WAITING: Final = 10_000  # if more requests wait, the oldest are dropped
 _MAX_AGE: Final = timedelta(hours=1)  # no e-mail is sent for older requests
 _MAX_EMAILS: Final = 20  # per run; a slow mail server delays other tasks
-# Requests per run. Most requests for unknown addresses only cost a look-up, which takes
-# milliseconds. So many of them hardly delay the requests of real accounts.
+# Requests per run. A request for an unknown address costs only a look-up, which takes milliseconds.
+# So even many such requests hardly delay those for real accounts.
 _MAX_LOOKUPS: Final = 500
 _PURPOSE: Final = "password-reset-requests/1"  # of the queue's encryption key
 _BY_USER: Final = (
@@ -93,7 +93,7 @@ def mail_requested_links(*, now: datetime) -> int:
     return _MAX_LOOKUPS
 
 
-def mail_operators_link(*, email: str, reason: str, now: datetime) -> None:
+def mail_reset_link_as_operator(*, email: str, reason: str, now: datetime) -> None:
     """Send a user the link that an operator requested. Each tenant of the user gets an audit entry.
 
     Raises InvalidValue, NotFound, and Conflict if the user must use single sign-on or the mail

@@ -63,7 +63,7 @@ def sync_member(*, actor: Actor, row: ScimUser, now: datetime, groups_decide: bo
         return
     if membership is None:
         insert_membership(tenant_id=actor.tenant_id, user_id=user_id, role=Role.DEVELOPER, now=now)
-        _record_change(actor, "member.invitation_accepted", user_id, (None, Role.DEVELOPER), now)
+        _record_change(actor, "member.added", user_id, (None, Role.DEVELOPER), now)
     group_ids = _find_group_ids(actor, row)
     _sync_teams(actor, row.user_id, group_ids, now)
     _sync_role(actor, row.user_id, group_ids, now, groups_decide=groups_decide)
@@ -117,20 +117,20 @@ def _sync_account(actor: Actor, row: ScimUser, now: datetime) -> None:
     If the address is not in a verified domain, the user stays unbound and the name unchanged.
     Raises Conflict, and InvalidValue for a change from or to an address outside such domains.
     """
-    is_email_verified = _is_verified(actor, row.email)
+    is_in_verified_domain = _is_in_verified_domain(actor, row.email)
     if row.user_id is None:
-        if is_email_verified:
+        if is_in_verified_domain:
             _bind_to_account(actor, row, now)
         return
     user = User.objects.get(id=row.user_id)
     if user.email != row.email:
-        if not is_email_verified or not _is_verified(actor, user.email):
+        if not is_in_verified_domain or not _is_in_verified_domain(actor, user.email):
             raise InvalidValue(
                 "emails", "This e-mail address is not in one of your verified domains."
             )
         _change_address(actor, user, row.email, now)
     name = get_full_name(ScimUserResource.model_validate(row.document))[:_MAX_NAME_CHARS]
-    if name and name != user.name and is_email_verified:
+    if name and name != user.name and is_in_verified_domain:
         User.objects.filter(id=user.id).update(name=name)
 
 
@@ -163,7 +163,7 @@ def _bind_to_account(actor: Actor, row: ScimUser, now: datetime) -> None:
 
 
 def _change_address(actor: Actor, user: User, email: str, now: datetime) -> None:
-    """Change the e-mail address in all rows of the tenant that contain it, and of the account.
+    """Change the e-mail address of the account, and in all rows of the tenant that contain it.
 
     An erasure finds only rows with the current address. Raises Conflict.
     """
@@ -186,7 +186,7 @@ def _change_address(actor: Actor, user: User, email: str, now: datetime) -> None
     old_deliveries.update(address=email)
 
 
-def _is_verified(actor: Actor, email: str) -> bool:
+def _is_in_verified_domain(actor: Actor, email: str) -> bool:
     """Return whether the address is in a domain that the tenant has verified."""
     domain = get_email_domain(email)
     return (

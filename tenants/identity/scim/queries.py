@@ -208,9 +208,10 @@ def _build_users_without_version(rows: Sequence[ScimUser]) -> list[ScimUserResou
 def build_group_resources(
     rows: Sequence[ScimGroup], *, with_members: bool = True
 ) -> list[ScimGroupResource]:
-    """Build the resources of groups. The version (ETag) also depends on members left out.
+    """Build the resources of groups.
 
-    Two queries for any number of groups, and one more for the members.
+    The version (ETag) depends on the members, even if they are left out. Two queries for any number
+    of groups, and one more for the members.
     """
     team_ids = [row.team_id for row in rows]
     names, digests = _find_team_names(team_ids), _compute_member_digests(team_ids)
@@ -298,6 +299,7 @@ def _includes_members(parameters: "ResponseParameters[ScimGroupResource]") -> bo
     """Return whether `attributes` and `excludedAttributes` request the members."""
     if parameters.attributes:
         return any(_get_top_level_name(name) == _MEMBERS for name in parameters.attributes)
+    # Excluding a part of the members, such as `members.display`, does not exclude the members.
     return all(
         str(name).rpartition(":")[2].lower() != _MEMBERS
         for name in parameters.excluded_attributes or []

@@ -58,6 +58,7 @@ def create_scim_token(*, actor: Actor, name: str, now: datetime) -> CreatedScimT
         )
     token = create_token(BearerTokenKind.SCIM, actor.tenant_id)
     with tenant_scope(actor.tenant_id):
+        # Locks the tenant, so that concurrent calls cannot exceed the maximum of tokens.
         Tenant.objects.select_for_update(no_key=True).get(id=actor.tenant_id)
         in_force = ScimToken.objects.filter(tenant_id=actor.tenant_id, revoked_at=None)
         if in_force.count() >= MAX_TOKENS:
@@ -108,7 +109,7 @@ def authenticate_scim_token(
     if token is None:
         return None
     with tenant_scope(token.tenant_id):
-        status = Tenant.objects.filter(id=token.tenant_id).values_list("status", flat=True)
+        active_tenants = Tenant.objects.filter(id=token.tenant_id, status=TenantStatus.ACTIVE)
         row = (
             ScimToken.objects.filter(
                 tenant_id=token.tenant_id, digest=token_digest(token), revoked_at=None
@@ -116,7 +117,7 @@ def authenticate_scim_token(
             .order_by("id")
             .first()
         )
-        if row is None or list(status) != [TenantStatus.ACTIVE]:
+        if row is None or not active_tenants.exists():
             return None
         _record_use(row, now)
     return Actor(

@@ -106,18 +106,21 @@ def _write_user(
 
     Nothing happens if the resource equals the row. Raises InvalidValue, Conflict.
     """
-    before = None if row.document is None else (_to_change_fields(row), row.document)
+    is_new = row.document is None
+    old_fields = None if is_new else _to_change_fields(row)
+    old_document = row.document
     _fill_row(row, resource)
-    if before is not None and before == (_to_change_fields(row), row.document):
+    new_fields = _to_change_fields(row)
+    if (old_fields, old_document) == (new_fields, row.document):
         return
     row.changed_at = now
     try:
         with transaction.atomic():
-            row.save(force_insert=before is None)
+            row.save(force_insert=is_new)
     except IntegrityError as error:
         raise Conflict("Another user already has this userName.") from error
     sync_member(actor=actor, row=row, now=now)
-    _record_change(actor, action, row, (before and before[0], _to_change_fields(row)), now)
+    _record_change(actor, action, row, (old_fields, new_fields), now)
 
 
 def _fill_row(row: ScimUser, resource: ScimUserResource) -> None:

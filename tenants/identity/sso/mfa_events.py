@@ -49,9 +49,10 @@ _SUBJECTS: Final = {
 
 
 def record_mfa_change(*, user_id: UserId, change: MfaChange, address: str, now: datetime) -> None:
-    """Record a change, as the last step of its transaction, and send the e-mail on commit.
+    """Record a change, and mail it to the user on commit.
 
-    `address` is the client's IP address.
+    Call this as the last step of the transaction, like record_account_change. `address` is the
+    client's IP address.
     """
     facts: ChangeFields = {"factor": change.factor}
     before = None if change.event is MfaEvent.ADDED else facts

@@ -25,7 +25,7 @@ from tenants.base.permissions import Permission, Role
 from tenants.base.redis_connection import connect_to_redis
 from tenants.base.validation.text import is_storable, parse_reason, validate_text
 from tenants.identity.domains.queries import find_owning_tenant
-from tenants.identity.members.sessions import end_sessions_at
+from tenants.identity.members.sessions import end_sessions_of_domains
 from tenants.identity.sso.queries import (
     SignInRules,
     build_associated_data,
@@ -133,7 +133,7 @@ def _fetch_metadata(config: SamlProviderConfig) -> str:
         raise InvalidValue("metadata", "Enter either metadata or metadata_url.")
     if config.url is None:
         return str(config.metadata)
-    if not _is_url(config.url):
+    if not _is_allowed_url(config.url):
         raise InvalidValue("metadata_url", "Enter a URL that starts with https://.")
     return config.fetch(config.url)
 
@@ -142,6 +142,7 @@ def _replace_provider(
     actor: Actor, provider: IdentityProvider, facts: ChangeFields, exempt_session_key: str | None
 ) -> SignInRules:
     with tenant_scope(actor.tenant_id):
+        # Locks the tenant: of two concurrent calls, the second replaces the first one's provider.
         Tenant.objects.select_for_update(no_key=True).get(id=actor.tenant_id)
         IdentityProvider.objects.filter(tenant_id=actor.tenant_id).delete()
         provider.save(force_insert=True)
@@ -180,8 +181,8 @@ def remove_provider(
     return get_rules(actor=actor)
 
 
-def require_second_factor(*, actor: Actor, is_required: bool, now: datetime) -> SignInRules:
-    """Require a second factor of users who sign in with a password, or stop requiring it.
+def set_second_factor_required(*, actor: Actor, is_required: bool, now: datetime) -> SignInRules:
+    """Set whether users who sign in with a password need a second factor.
 
     While it is required, users without a second factor can only set one up. Raises Forbidden.
     """
@@ -222,7 +223,7 @@ def provision_user(*, tenant_id: TenantId, email: str, name: str, now: datetime)
 def _end_sessions(actor: Actor, exempt_session_key: str | None) -> None:
     """End the sessions of users of the tenant's verified domains, except the exempt session."""
     verified = Domain.objects.filter(tenant_id=actor.tenant_id, verified_at__isnull=False)
-    end_sessions_at(
+    end_sessions_of_domains(
         domains=verified.values_list("name", flat=True), exempt_session_key=exempt_session_key
     )
 
@@ -242,7 +243,7 @@ def _clean_name(name: str) -> str:
 
 def _check_provider(new: OidcProviderConfig) -> None:
     """Check the settings of an OpenID Connect provider. Raises InvalidValue."""
-    if not _is_url(new.issuer):
+    if not _is_allowed_url(new.issuer):
         raise InvalidValue("issuer", "Enter the issuer's URL. It starts with https://.")
     for name, text in (("client_id", new.client_id), ("client_secret", new.client_secret)):
         validate_text(name, text)
@@ -252,7 +253,9 @@ def _check_provider(new: OidcProviderConfig) -> None:
 
 def _check_saml(new: SamlMetadata) -> None:
     """Check the metadata of a SAML provider. Raises InvalidValue."""
-    if not _is_url(new.sso_url) or not validate_url(new.sso_url, True):
+    url = new.sso_url
+    # python3-saml calls validate_url at each sign-in, and would reject the URL only then.
+    if not _is_allowed_url(url) or not validate_url(url, allow_single_label_domain=True):
         raise InvalidValue("metadata", "The provider's sign-in URL must start with https://.")
     validate_text("metadata", new.entity_id)
     if not 1 <= len(new.entity_id) <= _MAX_URL_CHARS:
@@ -261,7 +264,7 @@ def _check_saml(new: SamlMetadata) -> None:
         )
 
 
-def _is_url(text: str) -> bool:
+def _is_allowed_url(text: str) -> bool:
     """Return whether a text is an https URL; http is allowed if private targets are allowed."""
     schemes = ("https", "http") if settings.PRIVATE_TARGETS else ("https",)
     try:

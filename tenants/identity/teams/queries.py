@@ -34,7 +34,7 @@ def read_page_of_teams(*, actor: Actor, limit: int, cursor: str | None) -> Page[
     """Return a page of teams, newest first. One query. Raises Forbidden, InvalidValue."""
     actor.require(Permission.READ_TEAMS)
     with tenant_scope(actor.tenant_id):
-        rows = fetch_page_rows(annotate_counts(actor), limit=limit, after=decode_cursor(cursor))
+        rows = fetch_page_rows(select_teams(actor), limit=limit, after=decode_cursor(cursor))
     page = build_page(
         rows, limit=limit, get_position=lambda row: PagePosition(row.created_at, row.id)
     )
@@ -46,12 +46,12 @@ def find_team(*, actor: Actor, team_id: uuid.UUID) -> TeamView:
     actor.require(Permission.READ_TEAMS)
     with tenant_scope(actor.tenant_id):
         try:
-            return build_team_view(annotate_counts(actor).get(id=team_id))
+            return build_team_view(select_teams(actor).get(id=team_id))
         except Team.DoesNotExist as error:
             raise NotFound("This team does not exist.") from error
 
 
-def annotate_counts(actor: Actor) -> QuerySet[Team]:
+def select_teams(actor: Actor) -> QuerySet[Team]:
     """Select the tenant's teams, annotated with `num_members`."""
     # A sub-query: a team has no relation to its memberships, whose key is composite.
     members = (
@@ -66,6 +66,6 @@ def annotate_counts(actor: Actor) -> QuerySet[Team]:
 
 
 def build_team_view(row: Team) -> TeamView:
-    """Build the view of a row that annotate_counts selected."""
-    num_members: int = row.num_members  # type: ignore[attr-defined]  # annotated by annotate_counts
+    """Build the view of a row that select_teams selected."""
+    num_members: int = row.num_members  # type: ignore[attr-defined]  # annotated by select_teams
     return TeamView(row.id, row.name, num_members, row.created_at)

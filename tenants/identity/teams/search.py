@@ -14,7 +14,7 @@ from tenants.base.pagination import Page, map_page
 from tenants.base.permissions import Permission
 from tenants.base.sorted_pagination import SortOrder, fetch_sorted_page
 from tenants.base.validation.text import is_storable
-from tenants.identity.teams.queries import TeamView, annotate_counts, build_team_view
+from tenants.identity.teams.queries import TeamView, build_team_view, select_teams
 from tenants.models import ScimGroup, Team
 from tenants.security.authorization.actor import Actor
 
@@ -50,9 +50,7 @@ def find_teams(
     order = replace(_SORT_ORDERS[team_filter.order], is_descending=team_filter.is_descending)
     text = team_filter.text.strip()
     with tenant_scope(actor.tenant_id):
-        teams = (
-            annotate_counts(actor).filter(name__icontains=text) if text else annotate_counts(actor)
-        )
+        teams = select_teams(actor).filter(name__icontains=text) if text else select_teams(actor)
         rows = teams if is_storable(text) else teams.none()
         page = fetch_sorted_page(rows, order=order, limit=limit, cursor=cursor)
     return map_page(page, build_team_view)

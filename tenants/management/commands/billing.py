@@ -1,6 +1,8 @@
 """`manage.py billing ...`: plans, prices, subscriptions, credits and invoices, for the operator."""
 
 import argparse
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import date
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
@@ -26,7 +28,7 @@ from tenants.fleet.pools.model_catalog import list_catalog
 from tenants.security.authorization.actor import Actor, build_system_actor
 from tenants.security.authorization.directory import find_tenant
 
-# Errors of reading a file and of its content.
+# Errors of reading a JSON file and of its content.
 _UNREADABLE = (OSError, ValueError, TypeError, msgspec.MsgspecError, argparse.ArgumentTypeError)
 
 
@@ -96,8 +98,6 @@ class Command(NoSystemChecksCommand):
             raise CommandError(f"{error.field}: {error.message}") from error
         except DomainError as error:
             raise CommandError(error.message) from error
-        except _UNREADABLE as error:
-            raise CommandError(f"Cannot read the file: {error}") from error
         self.stdout.write(output)
 
 
@@ -109,8 +109,12 @@ def _create_plan(options: dict[str, Any]) -> str:
 
 def _add_price(options: dict[str, Any]) -> str:
     """Add a price. The files contain amounts such as "0.15", for a million tokens."""
-    tiers = {Tier(tier): prices for tier, prices in _read_prices(options["tiers"]).items()}
-    model_prices = {} if options["models"] is None else _read_prices(options["models"])
+    with _report_unreadable_file(options["tiers"]):
+        tiers = {Tier(tier): prices for tier, prices in _read_prices(options["tiers"]).items()}
+    model_prices: dict[str, TierPrices] = {}
+    if options["models"] is not None:
+        with _report_unreadable_file(options["models"]):
+            model_prices = _read_prices(options["models"])
     new = NewPrice(options["day"], options["seat"], tiers, model_prices)
     add_price(plan=options["plan"], new=new, now=timezone.now())
     lines = [f"The price applies from {options['day']}, 00:00 UTC."]
@@ -131,6 +135,15 @@ def _read_prices(file: Path) -> dict[str, TierPrices]:
     }
 
 
+@contextmanager
+def _report_unreadable_file(file: Path) -> Iterator[None]:
+    """Raise CommandError if the block cannot read the file, or if its content is invalid."""
+    try:
+        yield
+    except _UNREADABLE as error:
+        raise CommandError(f"Cannot read {file}: {error}") from error
+
+
 def _subscribe_tenant(options: dict[str, Any]) -> str:
     subscribe_tenant(
         actor=_read_actor(options),
@@ -142,7 +155,8 @@ def _subscribe_tenant(options: dict[str, Any]) -> str:
 
 
 def _set_profile(options: dict[str, Any]) -> str:
-    profile = msgspec.json.decode(options["file"].read_bytes(), type=_ProfileFile)
+    with _report_unreadable_file(options["file"]):
+        profile = msgspec.json.decode(options["file"].read_bytes(), type=_ProfileFile)
     set_billing_profile(
         actor=_read_actor(options), customer=profile.customer, tax=profile.tax, now=timezone.now()
     )
@@ -199,7 +213,10 @@ def _read_actor(options: dict[str, Any]) -> Actor:
 
 
 def _read_money(text: str) -> int:
-    """Return an amount in micros. Raises ArgumentTypeError if it has more than six decimals."""
+    """Return an amount in micros.
+
+    Raises ArgumentTypeError if the text is not an amount, or has more than six decimals.
+    """
     try:
         micros = Decimal(text) * MICROS
     except InvalidOperation:

@@ -42,7 +42,10 @@ def _write_lines(lines: Iterator[bytes], out: Path) -> int:
     The file gets its name when it is complete. Only the owner of the file can read it.
     """
     with tempfile.NamedTemporaryFile(dir=out.parent, prefix=f".{out.name}.") as draft:
-        num_lines = sum(bool(draft.write(line)) for line in lines)
+        num_lines = 0
+        for line in lines:
+            draft.write(line)
+            num_lines += 1
         draft.flush()
         os.link(draft.name, out)
     return num_lines

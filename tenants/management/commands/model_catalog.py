@@ -37,10 +37,20 @@ class Command(NoSystemChecksCommand):
         publish = commands.add_parser("publish", help="publish the model of one or more pools")
         publish.add_argument("pools", nargs="+", metavar="POOL", help="preferred ones first")
         publish.add_argument("--title", required=True, help="the name that people see")
-        publish.add_argument("--plan", action="append", default=[], help="default: all plans")
-        publish.add_argument("--position", type=int, help="position in the list of its tier")
+        publish.add_argument(
+            "--plan",
+            dest="plans",
+            action="append",
+            default=[],
+            help="slug of a plan that includes it; repeat for several; default: all plans",
+        )
+        publish.add_argument(
+            "--position",
+            type=int,
+            help="in the list of its tier; default: unchanged, or the last for a new model",
+        )
         withdraw = commands.add_parser("withdraw", help="stop offering a model")
-        withdraw.add_argument("name")
+        withdraw.add_argument("name", help="the name that its engines use, not the title")
         withdraw.add_argument("tier", type=Tier, choices=list(Tier))
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -57,7 +67,7 @@ def _run(options: dict[str, Any], now: datetime) -> str:
         model = NewModel(
             options["title"],
             tuple(options["pools"]),
-            tuple(options["plan"]),
+            tuple(options["plans"]),
             options["position"],
         )
         known_pools = read_known_pools()
@@ -74,13 +84,13 @@ def _run(options: dict[str, Any], now: datetime) -> str:
 
 
 def _list_pools() -> str:
-    rows = sorted(read_known_pools().values(), key=lambda pool: pool.name)
-    lines = [f"{row.name:<24} {row.tier:<8} {row.model:<32} {row.sharing}" for row in rows]
+    pools = sorted(read_known_pools().values(), key=lambda pool: pool.name)
+    lines = [f"{pool.name:<24} {pool.tier:<8} {pool.model:<32} {pool.sharing}" for pool in pools]
     return "\n".join(lines) or "No gateway reports its pools."
 
 
-def _format_entry(row: CatalogEntry) -> str:
-    plans = ", ".join(row.plans) or "all plans"
-    state = "" if row.is_published else " (withdrawn)"
-    pools = ", ".join(row.pools)
-    return f"{row.tier:<8} {row.position:>3} {row.name:<32} {row.title}: {pools}; {plans}{state}"
+def _format_entry(entry: CatalogEntry) -> str:
+    plans = ", ".join(entry.plans) or "all plans"
+    state = "" if entry.is_published else " (withdrawn)"
+    model = f"{entry.tier:<8} {entry.position:>3} {entry.name:<32} {entry.title}"
+    return f"{model}: {', '.join(entry.pools)}; {plans}{state}"

@@ -1,6 +1,6 @@
 """`manage.py reconcile_stripe --month 2026-10`: compare the ledger with Stripe.
 
-Fails if a meter differs from the ledger, or if events of it are waiting or stuck.
+Fails if a meter differs from the ledger, or if some of its events are waiting or stuck.
 """
 
 import argparse
@@ -41,7 +41,7 @@ class Command(NoSystemChecksCommand):
         stripe = HttpStripe(settings.STRIPE_URL, settings.STRIPE_KEY)
         headers = ("tenant", "meter", "ledger", "sent", "Stripe", "waiting", "stuck")
         self.stdout.write(_COLUMNS.format(*headers))
-        num_different = 0
+        num_unreconciled = 0
         for slug, tenant_id in tenants.items():
             if options["tenant"] not in (None, slug):
                 continue
@@ -50,7 +50,7 @@ class Command(NoSystemChecksCommand):
             except StripeFailed as error:
                 raise CommandError(f"Stripe: {error}") from error
             for comparison in comparisons:
-                num_different += not comparison.is_equal
+                num_unreconciled += not comparison.is_reconciled
                 row = (
                     comparison.booked,
                     comparison.sent,
@@ -59,8 +59,11 @@ class Command(NoSystemChecksCommand):
                     comparison.stuck,
                 )
                 self.stdout.write(_COLUMNS.format(slug, comparison.event_name, *row))
-        if num_different:
-            raise CommandError(f"{num_different} meters differ from the ledger: see the table.")
+        if num_unreconciled:
+            raise CommandError(
+                f"{num_unreconciled} meters differ from the ledger, or have events that have not"
+                " arrived: see the table."
+            )
         self.stdout.write("Ledger and Stripe agree.")
 
 

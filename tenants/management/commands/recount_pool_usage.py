@@ -18,4 +18,4 @@ class Command(NoSystemChecksCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         num_days = count_pool_usage(connect_to_redis(), num_days=MAX_DAYS, now=timezone.now())
-        self.stdout.write(f"{num_days} days with requests counted.")
+        self.stdout.write(f"Counted {num_days} days with requests.")

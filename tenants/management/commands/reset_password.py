@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from caret.foundation.management_command import NoSystemChecksCommand
 from tenants.base.errors import DomainError
-from tenants.identity.passwords.reset_mail import mail_operators_link
+from tenants.identity.passwords.reset_mail import mail_reset_link_as_operator
 
 
 class Command(NoSystemChecksCommand):
@@ -22,7 +22,7 @@ class Command(NoSystemChecksCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            mail_operators_link(
+            mail_reset_link_as_operator(
                 email=options["email"], reason=options["reason"], now=timezone.now()
             )
         except DomainError as error:

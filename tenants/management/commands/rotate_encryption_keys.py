@@ -5,7 +5,7 @@ See tenants.security.encryption.rotation and platform/docs/encryption-keys.md.
 
 import argparse
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Final
 
 from django.core.management.base import CommandError
 from django.utils import timezone
@@ -17,6 +17,8 @@ from caret.foundation.management_command import NoSystemChecksCommand
 from tenants.security.authorization.directory import list_tenants
 from tenants.security.encryption.errors import EncryptionFailed
 from tenants.security.encryption.rotation import retire_root_keys, rotate_tenant_keys
+
+_MAX_DAYS: Final = 36_500  # 100 years; far more days would give a cutoff before year 1
 
 
 class Command(NoSystemChecksCommand):
@@ -85,8 +87,8 @@ def _compute_cutoff(days: int | None, now: datetime) -> datetime | None:
     """Return the time before which tenant keys are too old; None: no key is too old."""
     if days is None:
         return None
-    if not 0 <= days <= 36_500:
-        raise CommandError("--replace-older-than must be a number of days from 0 to 36500.")
+    if not 0 <= days <= _MAX_DAYS:
+        raise CommandError(f"--replace-older-than must be a number of days from 0 to {_MAX_DAYS}.")
     return now - timedelta(days=days)
 
 

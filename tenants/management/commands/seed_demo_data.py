@@ -12,7 +12,8 @@ from tenants.base.errors import DomainError
 from tenants.demo.operations import DemoDataExists, SeedOptions, seed_tenant
 from tenants.demo.tenants import NAMES
 
-_MIN_DAYS_PER_MONTH: Final = 28  # gives the largest number of months that the days can span
+_MIN_DAYS_PER_MONTH: Final = 28  # for the largest number of months that the days can span
+_SLUGS: Final = tuple(NAMES)  # of the demonstration tenants
 
 
 class Command(NoSystemChecksCommand):
@@ -23,7 +24,7 @@ class Command(NoSystemChecksCommand):
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
-            "--slug", action="append", help=f"slug of a tenant; default: {' and '.join(NAMES)}"
+            "--slug", action="append", help=f"slug of a tenant; default: {' and '.join(_SLUGS)}"
         )
         parser.add_argument("--days", type=int, default=92, help="days of usage to generate")
         parser.add_argument("--people", type=int, default=40, help="users to generate per tenant")
@@ -36,7 +37,7 @@ class Command(NoSystemChecksCommand):
         call_command(
             "create_partitions", past=options["days"] // _MIN_DAYS_PER_MONTH + 1, stdout=self.stdout
         )
-        for slug in options["slug"] or list(NAMES):
+        for slug in options["slug"] or _SLUGS:
             seed_options = SeedOptions(slug, options["days"], options["people"], options["seed"])
             self._seed_tenant(seed_options, skip_filled=options["skip_filled"])
 

@@ -40,7 +40,8 @@ class Command(NoSystemChecksCommand):
 def _read_report(name: str) -> bytes:
     """Return the report. Raises CommandError.
 
-    If the report is too large, return its beginning: still too large, so it is then rejected.
+    If the report is too large, return its first MAX_REPORT_BYTES + 1 bytes, which store_evaluation
+    rejects.
     """
     try:
         if name == _STANDARD_INPUT:

@@ -76,7 +76,9 @@ class Command(NoSystemChecksCommand):
         rename = add_tenant_parser(commands, "rename", "change the name that people see")
         rename.add_argument("name")
         appoint = add_tenant_parser(
-            commands, "appoint-owner", "make a member an owner if the only owner cannot be reached"
+            commands,
+            "appoint-owner",
+            "make a member an owner, for example because the only owner cannot be reached",
         )
         appoint.add_argument("email")
         trial = add_tenant_parser(
@@ -92,7 +94,7 @@ class Command(NoSystemChecksCommand):
         add_tenant_parser(
             commands,
             "drop-identity-provider",
-            "let its users sign in with passwords again if they are locked out",
+            "remove its identity provider; users who are locked out sign in with passwords again",
         )
         add_pool_parsers(commands)
 
@@ -123,7 +125,7 @@ def _add_pool_argument(parser: argparse.ArgumentParser) -> None:
         dest="pools",
         action="append",
         default=[],
-        help="a pool for all of its requests of that pool's tier; repeat it for another tier",
+        help="pool that serves all of its requests of the pool's tier; repeat it for another tier",
     )
 
 
@@ -182,7 +184,7 @@ def _rename(actor: Actor, slug: str, options: dict[str, Any], now: datetime) -> 
 def _appoint_owner(actor: Actor, slug: str, options: dict[str, Any], now: datetime) -> str:
     email, reason = options["email"], options["reason"]
     operations.appoint_owner(actor=actor, email=email, reason=reason, now=now)
-    return f"{options['email']} is now an owner of {slug}."
+    return f"{email} is now an owner of {slug}."
 
 
 def _change_trial(actor: Actor, slug: str, options: dict[str, Any], now: datetime) -> str:

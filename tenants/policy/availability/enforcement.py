@@ -39,10 +39,10 @@ class UnavailablePeriod:
 
 @dataclass(frozen=True, slots=True)
 class _Requirement:
-    """The capability that the installation needs to enforce a field of a policy, if it is set."""
+    """The capability that the installation needs to enforce a field of a policy."""
 
     capability: Capability
-    is_set: Callable[[TenantPolicy], bool]
+    is_set: Callable[[TenantPolicy], bool]  # whether the policy uses the field
 
 
 # By field of the policy.

@@ -87,25 +87,26 @@ def find_answering_models(*, tenant_id: TenantId, tier: Tier, on: date) -> froze
     """
     subscriptions = Subscription.objects.filter(tenant_id=tenant_id, starts_on__lte=on)
     policies = PolicyVersion.objects.filter(tenant_id=tenant_id).order_by("-version")
-    own_pools = PoolAssignment.objects.filter(holder_id=UUID(tenant_id), tier=tier)
+    assignments = PoolAssignment.objects.filter(holder_id=UUID(tenant_id), tier=tier)
     with tenant_scope(tenant_id):
         rows = list(
             CatalogModel.objects.filter(is_published=True, tier=tier)
             .annotate(
                 plan=Subquery(subscriptions.order_by("-starts_on").values("plan__slug")[:1]),
                 policy=Subquery(policies.values("document")[:1]),
-                own_pools=ArraySubquery(own_pools.values("pool")),
+                assigned_pools=ArraySubquery(assignments.values("pool")),
                 reserved_pools=ArraySubquery(_list_dedicated_to_others(tenant_id).values("pool")),
             )
-            .values("name", "pools", "plans", "plan", "policy", "own_pools", "reserved_pools")
+            .values("name", "pools", "plans", "plan", "policy", "assigned_pools", "reserved_pools")
         )
-    pools = {pool for row in rows for pool in row["pools"]}
-    if not rows or not pools.issuperset(rows[0]["own_pools"]):
+    # Each row has the tenant's policy and all of the tenant's assigned pools.
+    catalog_pools = {pool for row in rows for pool in row["pools"]}
+    if not rows or not catalog_pools.issuperset(rows[0]["assigned_pools"]):
         return None
     models = frozenset(
         row["name"]
         for row in rows
-        if not set(row["own_pools"]).isdisjoint(row["pools"])
+        if not set(row["assigned_pools"]).isdisjoint(row["pools"])  # assigned: on any plan
         or (
             (not row["plans"] or row["plan"] in row["plans"])
             and not set(row["reserved_pools"]).issuperset(row["pools"])
@@ -123,18 +124,18 @@ def check_policy_models(
     Models that the current policy names may stay. Without a published model, every name is allowed.
     """
     added = (proposed.models or frozenset()) - (current.models or frozenset())
-    defaults = {
+    added_defaults = {
         (tier, name)
         for tier, name_by_language in proposed.default_models.items()
         for name in name_by_language.values()
         if name not in current.default_models.get(tier, {}).values()
     }
-    if not (added or defaults) or not has_catalog():
+    if not (added or added_defaults) or not has_catalog():
         return
     offers = list_offers(tenant_id=tenant_id, on=on)
     _require_offered("models", added, {offer.name for offer in offers})
     for tier in Tier:
-        names = {name for default_tier, name in defaults if default_tier is tier}
+        names = {name for default_tier, name in added_defaults if default_tier is tier}
         offered_names = {offer.name for offer in offers if offer.tier is tier}
         _require_offered(f"default_models.{tier}", names, offered_names)
 

@@ -77,15 +77,13 @@ def list_overrides(*, actor: Actor, limit: int, cursor: str | None) -> Page[Over
     actor.require(Permission.READ_OVERRIDES)
     after = decode_cursor(cursor)
     overrides = read_overrides(tenant_id=actor.tenant_id).all.values()
-    positions = sorted(
-        ((_to_position(override), override) for override in overrides),
-        key=lambda pair: _to_sort_key(pair[0]),
-        reverse=True,
+    newest_first = sorted(
+        overrides, key=lambda override: _to_sort_key(_to_position(override)), reverse=True
     )
     remaining = [
         override
-        for position, override in positions
-        if after is None or _to_sort_key(position) < _to_sort_key(after)
+        for override in newest_first
+        if after is None or _to_sort_key(_to_position(override)) < _to_sort_key(after)
     ]
     return build_page(remaining[: limit + 1], limit=limit, get_position=_to_position)
 

@@ -11,8 +11,8 @@ from typing import Final
 
 from caret.contracts.policy import ContentCapturePolicy
 from tenants.privacy.consent.consent_texts import (
-    TENANT_CONSENT_TEXT,
-    USER_CONSENT_TEXTS,
+    TENANT_CONSENT_VERSION,
+    USER_CONSENT_VERSIONS,
     ConsentKind,
 )
 
@@ -42,7 +42,7 @@ NO_CONSENT: Final = UserConsent(content_capture=False, training=False)
 
 def get_tenant_consent(policy: ContentCapturePolicy | None) -> UserConsent:
     """Return the consent that the tenant allows its users to give."""
-    if policy is None or policy.consent_text != TENANT_CONSENT_TEXT:
+    if policy is None or policy.consent_text != TENANT_CONSENT_VERSION:
         return NO_CONSENT
     return UserConsent(content_capture=True, training=policy.training)
 
@@ -73,5 +73,5 @@ def is_current_yes(statement: ConsentStatement | None) -> bool:
     return (
         statement is not None
         and statement.is_granted
-        and statement.wording == USER_CONSENT_TEXTS[statement.kind]
+        and statement.wording == USER_CONSENT_VERSIONS[statement.kind]
     )

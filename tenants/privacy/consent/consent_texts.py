@@ -5,6 +5,7 @@ previous version must consent again.
 """
 
 import hashlib
+from collections.abc import Collection
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
@@ -36,8 +37,8 @@ class ConsentText:
 
 
 # The versions of the current texts. The tenant's text covers both kinds.
-TENANT_CONSENT_TEXT: Final = "tenant-1"
-USER_CONSENT_TEXTS: Final = MappingProxyType(
+TENANT_CONSENT_VERSION: Final = "tenant-1"
+USER_CONSENT_VERSIONS: Final = MappingProxyType(
     {ConsentKind.CONTENT_CAPTURE: "content-capture-1", ConsentKind.TRAINING: "training-1"}
 )
 
@@ -48,9 +49,11 @@ def get_consent_text(version: str) -> ConsentText:
     return ConsentText(version, (_FOLDER / f"{version}.txt").read_text().strip())
 
 
-def require_current(field: str, *, accepted_version: str, current: str) -> None:
-    """Check that the accepted version of a text is the current one. Raises InvalidValue."""
-    if accepted_version != current:
+def require_current_version(
+    field: str, *, accepted_versions: Collection[str], current: str
+) -> None:
+    """Check that the current version of a text is among the accepted ones. Raises InvalidValue."""
+    if current not in accepted_versions:
         raise InvalidValue(
             field,
             "Read the consent text {current}, and send its version if you consent.",

@@ -32,7 +32,7 @@ from tenants.privacy.consent.consent import (
 )
 from tenants.privacy.consent.consent_texts import ConsentKind
 from tenants.security.authorization.actor import Actor
-from tenants.security.authorization.erased_users import find_erased_users
+from tenants.security.authorization.erased_users import find_erased_users, get_visible_email
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class ConsentReceiptView:
 
 
 def get_own_consent(*, actor: Actor) -> OwnConsent:
-    """Return the actor's consent. Three queries. Raises Forbidden."""
+    """Return the actor's consent. Two queries. Raises Forbidden."""
     user_id = _require_user(actor)
     with tenant_scope(actor.tenant_id):
         policy = load_active_policy(tenant_id=actor.tenant_id).content_capture
@@ -183,7 +183,7 @@ def find_effective_consents(
         rows = ConsentReceipt.objects.filter(
             tenant_id=actor.tenant_id, user_id__in=[UUID(user_id) for user_id in user_ids]
         )
-        statements = _find_last_statements(rows)
+        statements = _find_statements_by_user(rows)
     consents = {
         user_id: compute_effective_consent(compute_user_consent(user_statements), allowance)
         for user_id, user_statements in statements.items()
@@ -208,13 +208,12 @@ def list_content_erasures(
 
 
 def _to_content_erasure_view(
-    row: ContentErasure, erased_ids: Collection[UUID]
+    row: ContentErasure, erased_ids: frozenset[UUID]
 ) -> ContentErasureView:
-    is_known = row.user is not None and row.user_id not in erased_ids
     return ContentErasureView(
         id=row.id,
         user_id=None if row.user_id is None else UserId(str(row.user_id)),
-        user_email=row.user.email if row.user is not None and is_known else None,
+        user_email=get_visible_email(row.user, erased_ids),
         reason=row.reason,
         num_items=row.num_items,
         num_bytes=row.num_bytes,
@@ -225,10 +224,11 @@ def _to_content_erasure_view(
 
 
 def find_users_with_possible_content(*, tenant_id: TenantId, policy: TenantPolicy) -> set[UserId]:
-    """Return the members whose content may be stored. Checks no permission.
+    """Return the members whose stored content is not to be erased. Checks no permission.
 
-    Their last statement about content capture is a yes, perhaps to an earlier text. Returns an
-    empty set if the tenant's policy contains no content capture.
+    Their last statement about content capture is a yes. A yes to an earlier text counts, too: the
+    content that was stored under that text stays. Returns an empty set if the tenant's policy
+    contains no content capture.
     """
     if policy.content_capture is None:
         return set()
@@ -251,12 +251,13 @@ def find_latest_statements(
     If `user_id` is given, return only this user's statements. Must run inside the tenant's scope.
     """
     rows = ConsentReceipt.objects.filter(tenant_id=tenant_id, user_id__isnull=False)
-    return _find_last_statements(rows if user_id is None else rows.filter(user_id=user_id))
+    return _find_statements_by_user(rows if user_id is None else rows.filter(user_id=user_id))
 
 
-def _find_last_statements(
+def _find_statements_by_user(
     receipts: QuerySet[ConsentReceipt],
 ) -> dict[UserId, list[ConsentStatement]]:
+    """Return each user's last statement of each kind. One query."""
     statements_by_user = defaultdict[UserId, list[ConsentStatement]](list)
     for row in receipts.order_by("user_id", "kind", "-number").distinct("user_id", "kind"):
         statement = ConsentStatement(
@@ -301,7 +302,10 @@ def find_active_consent(
 
 
 def _find_last_receipts(rows: QuerySet[ConsentReceipt]) -> dict[str, ConsentReceipt]:
-    """Return the last receipt of each kind. One query."""
+    """Return the last receipt of each kind. One query.
+
+    `rows` are the receipts of one user, or the tenant's own.
+    """
     newest = rows.order_by("user_id", "kind", "-number").distinct("user_id", "kind")
     return {row.kind: row for row in newest}
 

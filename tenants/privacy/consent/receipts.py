@@ -11,8 +11,8 @@ from caret.foundation.ids import UserId
 from tenants.models import ConsentReceipt
 from tenants.privacy.consent.consent import ConsentStatement, UserConsent, is_current_yes
 from tenants.privacy.consent.consent_texts import (
-    TENANT_CONSENT_TEXT,
-    USER_CONSENT_TEXTS,
+    TENANT_CONSENT_VERSION,
+    USER_CONSENT_VERSIONS,
     ConsentKind,
     get_consent_text,
 )
@@ -30,7 +30,7 @@ class ReceiptDraft:
     @property
     def wording(self) -> str:
         """The version of the current consent text."""
-        return TENANT_CONSENT_TEXT if self.user_id is None else USER_CONSENT_TEXTS[self.kind]
+        return TENANT_CONSENT_VERSION if self.user_id is None else USER_CONSENT_VERSIONS[self.kind]
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,7 +41,7 @@ MAX_UNSTORED: Final = timedelta(hours=1)
 
 # Legal holds delay only erasures at the end of retention. A withdrawal erases content even during a
 # hold, because the content was stored by consent only.
-CONTENT: Final = RetentionTable(ContentObject, "created_at", "user_id")
+CONTENT_TABLE: Final = RetentionTable(ContentObject, "created_at", "user_id")
 
 logger = structlog.get_logger(__name__)
 
@@ -67,8 +67,8 @@ def request_content_erasure(
 ) -> None:
     """Make a user's content unreadable and mark it for deletion.
 
-    Call this with the tenant's row locked; if the user's consent ends, in the transaction that ends
-    it. Creates no ContentErasure for a user who has neither content nor a key.
+    The tenant's row must be locked. If the user's consent ends, call this in the transaction that
+    ends it. Creates no ContentErasure for a user who has neither content nor a key.
     """
     with tenant_scope(actor.tenant_id):
         shredded = shred_scope(tenant_id=actor.tenant_id, scope=build_key_scope(user_id), now=now)
@@ -80,10 +80,8 @@ def request_content_erasure(
 
 def request_erasure_of_all_content(*, tenant_id: TenantId, now: datetime) -> None:
     """Request the erasure of all users' content, inside the tenant's scope with its row locked."""
-    unmarked_objects = (
-        _list_unmarked(tenant_id).order_by("user_id").values_list("user_id", flat=True)
-    )
-    for user_id in list(unmarked_objects.distinct()):
+    user_ids = _list_unmarked(tenant_id).order_by("user_id").values_list("user_id", flat=True)
+    for user_id in list(user_ids.distinct()):
         request_content_erasure(
             actor=build_system_actor(tenant_id),
             user_id=UserId(str(user_id)),
@@ -99,7 +97,7 @@ def exclude_from_training(*, tenant_id: TenantId, user_ids: Iterable[UserId]) ->
 
 
 def erase_requested_content(*, tenant_id: TenantId, now: datetime) -> int:
-    """Delete the objects and rows whose erasure was requested, and return how many objects.
+    """Delete the objects and rows whose erasure was requested. Return the number of objects.
 
     Then issues a certificate for each finished erasure. If the storage fails, deleted objects stay
     deleted, and the next run continues. Raises the exceptions of the storage.
@@ -142,6 +140,7 @@ def _clean_up_content_of_tenant(tenant_id: TenantId, now: datetime) -> None:
 def _request_due_erasures(tenant_id: TenantId, now: datetime) -> None:
     actor = build_system_actor(tenant_id)
     with tenant_scope(tenant_id):
+        # A lazy queryset: each use leaves out the objects that were marked before.
         unmarked_objects = _list_unmarked(tenant_id)
         if not unmarked_objects.exists():
             return
@@ -153,11 +152,11 @@ def _request_due_erasures(tenant_id: TenantId, now: datetime) -> None:
             if is_closed
             else find_users_with_possible_content(tenant_id=tenant_id, policy=policy)
         )
-        users = {
-            UserId(str(user))
-            for user in unmarked_objects.values_list("user_id", flat=True).distinct()
+        users_with_content = {
+            UserId(str(user_id))
+            for user_id in unmarked_objects.values_list("user_id", flat=True).distinct()
         }
-        for user_id in sorted(users - consenting_users):
+        for user_id in sorted(users_with_content - consenting_users):
             request_content_erasure(
                 actor=actor, user_id=user_id, reason=ContentErasureReason.NO_CONSENT, now=now
             )
@@ -165,7 +164,7 @@ def _request_due_erasures(tenant_id: TenantId, now: datetime) -> None:
             expired_objects = unmarked_objects.filter(
                 created_at__lt=now - timedelta(days=policy.content_capture.retention_days)
             )
-            erasable_objects = CONTENT.exclude_held(
+            erasable_objects = CONTENT_TABLE.exclude_held(
                 expired_objects, load_hold_periods(tenant_id=tenant_id)
             )
             _request_erasure_of_objects(
@@ -188,7 +187,7 @@ def _request_erasure_of_objects(
     user_id: UserId | None = None,
     shredded: Iterable[DestroyedKey] = (),
 ) -> None:
-    """Mark the objects for deletion. Does nothing without objects and without shredded keys."""
+    """Mark the objects for deletion. Do nothing if there are neither objects nor shredded keys."""
     totals = objects.aggregate(objects=Count("id"), items=Sum("num_items"), bytes=Sum("num_bytes"))
     keys = [
         {"id": str(key.key_id), "fingerprint": key.fingerprint, "scope": key.scope or ""}

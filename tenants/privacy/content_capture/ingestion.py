@@ -14,7 +14,8 @@ from caret.foundation.ids import TenantId, UserId
 from tenants.privacy.content_capture.operations import store_content
 from tenants.security.encryption.errors import EncryptionFailed
 
-_BATCHES_PER_READ: Final = 20  # most batches have at most 200,000 characters (MAX_BATCH_CHARS)
+# About 4 MB of text: most batches have at most 200,000 characters (MAX_BATCH_CHARS).
+_BATCHES_PER_READ: Final = 20
 
 logger = structlog.get_logger(__name__)
 

@@ -39,7 +39,7 @@ def export_training_data(*, actor: Actor, now: datetime) -> Iterator[bytes]:
     last: UUID | None = None
     while page := _fetch_page(actor.tenant_id, after=last):
         for object_id in page:
-            yield from _write_lines(actor.tenant_id, object_id)
+            yield from _read_lines(actor.tenant_id, object_id)
         last = page[-1]
 
 
@@ -58,7 +58,7 @@ def _fetch_page(tenant_id: TenantId, *, after: UUID | None) -> list[UUID]:
         return list(remaining_rows.order_by("id").values_list("id", flat=True)[:_PAGE])
 
 
-def _write_lines(tenant_id: TenantId, object_id: UUID) -> Iterator[bytes]:
+def _read_lines(tenant_id: TenantId, object_id: UUID) -> Iterator[bytes]:
     try:
         envelope = object_store.read_object(tenant_id, object_id)
         data = open_sealed(

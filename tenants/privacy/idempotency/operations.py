@@ -181,7 +181,7 @@ def _delete_record(row: IdempotencyRecord) -> None:
 
 
 def _delete_without_hold(tenant_id: TenantId, rows: QuerySet[IdempotencyRecord]) -> int:
-    (table,) = RETENTION_TABLES[DataClass.REPLAYS]
+    (table,) = RETENTION_TABLES[DataClass.IDEMPOTENCY]
     deleted, _ = table.exclude_held(rows, load_hold_periods(tenant_id=tenant_id)).delete()
     return deleted
 
@@ -221,4 +221,6 @@ def _derive_sealing_key() -> bytes:
 
 
 def _build_associated_data(request: IdempotentRequest, row_id: uuid.UUID) -> bytes:
+    # "kept_answer" is an earlier name of the table. With another text, responses that are already
+    # stored could not be decrypted.
     return f"kept_answer/body|{request.tenant_id}|{row_id}".encode()

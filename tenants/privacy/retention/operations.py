@@ -62,7 +62,7 @@ def set_rule(
 
     The next purge uses them, or the policy's days if these are fewer. An interrupted purge that
     continues applies the new days only if they are more. `expected_version` is the version that the
-    author has seen, 0 for the default; None means any version.
+    author has seen; 0: no rule had ever been set; None: any version.
 
     Raises Forbidden, InvalidValue, Conflict.
     """

@@ -41,7 +41,7 @@ BATCH: Final = 1_000  # records in one transaction
 # Records of these classes are also deleted between runs: chunks of the retrieval index that are
 # replaced, unused or without consent, and expired idempotency records. The opening count of these
 # classes is taken when the run begins.
-_ERASED_OTHERWISE: Final = frozenset({DataClass.RETRIEVAL, DataClass.REPLAYS})
+_ERASED_OTHERWISE: Final = frozenset({DataClass.RETRIEVAL, DataClass.IDEMPOTENCY})
 log = structlog.get_logger(__name__)
 
 
@@ -108,6 +108,7 @@ def _begin_run(tenant_id: TenantId, data_class: DataClass, now: datetime) -> Pur
             _log_vanished_records(previous_run)
         cutoff = rule.compute_cutoff(now)
         if data_class in _ERASED_OTHERWISE or previous_run is None or previous_run.closing is None:
+            # `records` depends neither on the cutoff nor on holds.
             opening = count_records(
                 data_class, tenant_id=tenant_id, cutoff=cutoff, holds=()
             ).records
@@ -197,6 +198,7 @@ def _finish_run(run: PurgeRun, now: datetime) -> int:
             finished_at=now,
         )
         run.refresh_from_db()
+        # num_updated is 0 if another worker has finished the run meanwhile.
         if num_updated and run.deleted:
             _issue_certificate(run, now)
     return run.deleted

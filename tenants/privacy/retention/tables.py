@@ -99,7 +99,7 @@ RETENTION_TABLES: Final = MappingProxyType(
         ),
         DataClass.AUDIT: (RetentionTable(AuditEntry, "at", "actor_id", chain_field="sequence"),),
         DataClass.RETRIEVAL: (RetentionTable(RetrievalChunk, "used_at", None),),
-        DataClass.REPLAYS: (RetentionTable(IdempotencyRecord, "created_at", None),),
+        DataClass.IDEMPOTENCY: (RetentionTable(IdempotencyRecord, "created_at", None),),
     }
 )
 

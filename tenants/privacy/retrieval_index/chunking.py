@@ -39,7 +39,7 @@ _Span = tuple[int, int]  # first and last line, both inclusive, from 0
 class Chunk:
     first_line: int  # from 1
     last_line: int  # inclusive
-    text: str  # whole lines, without the last newline
+    text: str  # without the last newline; cut off after MAX_CHUNK_CHARS
 
 
 def split_into_chunks(path: str, text: str) -> list[Chunk]:
@@ -53,10 +53,10 @@ def split_into_chunks(path: str, text: str) -> list[Chunk]:
 
 
 def _find_spans(path: str, text: str, *, num_lines: int) -> Iterable[_Span]:
-    grammar = grammar_of("", path)
+    grammar = grammar_of(language="", path=path)
     root = _parse_text(grammar, text) if grammar is not None else None
     if root is None:
-        return _make_windows(0, num_lines - 1, WINDOW_LINES)
+        return _make_windows(0, num_lines - 1)
     return _drop_overlaps(_split_node(root, depth=0))
 
 
@@ -74,15 +74,15 @@ def _split_node(node: Node, *, depth: int) -> Iterator[_Span]:
     if last - first < MAX_LINES:
         yield first, last
     elif not node.children or depth >= _MAX_DEPTH:
-        yield from _make_windows(first, last, WINDOW_LINES)
+        yield from _make_windows(first, last)
     else:
         for child in node.children:
             yield from _split_node(child, depth=depth + 1)
 
 
-def _make_windows(first: int, last: int, size: int) -> Iterator[_Span]:
-    for start in range(first, last + 1, size):
-        yield start, min(start + size - 1, last)
+def _make_windows(first: int, last: int) -> Iterator[_Span]:
+    for start in range(first, last + 1, WINDOW_LINES):
+        yield start, min(start + WINDOW_LINES - 1, last)
 
 
 def _drop_overlaps(spans: Iterable[_Span]) -> Iterator[_Span]:

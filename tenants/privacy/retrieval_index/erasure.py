@@ -19,13 +19,13 @@ from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.models import RetrievalChunk, Tenant
 from tenants.policy.data_classes import DataClass
 from tenants.policy.operations import PolicyChange
-from tenants.privacy.retention.rules_in_force import load_hold_periods
+from tenants.privacy.retention.rules_in_force import load_hold_periods, load_rule
 from tenants.privacy.retention.tables import RETENTION_TABLES
 from tenants.privacy.retrieval_index.chunk_encryption import ChunkCipher
 from tenants.privacy.retrieval_index.consent import IndexConsent
 from tenants.privacy.retrieval_index.queries import find_consent
 
-KEEP_UNUSED: Final = timedelta(days=30)  # since a chunk's last use
+KEEP_UNUSED: Final = timedelta(days=30)  # since a chunk's last use; a retention rule may be longer
 
 logger = structlog.get_logger(__name__)
 
@@ -39,8 +39,8 @@ def erase_disallowed(*, tenant_id: TenantId, policy: TenantPolicy, status: Tenan
     """Erase the chunks that this policy and status do not allow, and return how many.
 
     Call this in the transaction that puts the policy and status in force, with the tenant's row
-    locked. Unless nothing may be indexed, decrypts the names of all the tenant's chunks, which
-    takes about 10 microseconds for each.
+    locked. If the policy allows retrieval, this decrypts the names of all the tenant's chunks, in
+    about 10 microseconds each.
     """
     if not policy.retrieval or status is not TenantStatus.ACTIVE:
         return erase_index(tenant_id=tenant_id)
@@ -78,8 +78,9 @@ def evict_least_recently_used(rows: QuerySet[RetrievalChunk], *, keep: int) -> N
 def clean_up_index(*, now: datetime) -> int:
     """Erase chunks of all tenants that are unused or without consent, and return how many.
 
-    A chunk is unused if it was last used more than KEEP_UNUSED ago. A legal hold keeps unused
-    chunks. Chunks without consent can come from a restored backup.
+    A chunk is unused if it was last used more than KEEP_UNUSED ago. If the tenant's retention
+    period is longer, it applies instead. A legal hold keeps unused chunks. Chunks without consent
+    can come from a restored backup.
     """
     return sum(
         _clean_up_index_of_tenant(TenantId(str(tenant_id)), now=now)
@@ -93,7 +94,9 @@ def _clean_up_index_of_tenant(tenant_id: TenantId, *, now: datetime) -> int:
         if not rows.exists():
             return 0
         lock_tenant(tenant_id)
-        unused = rows.filter(used_at__lt=now - KEEP_UNUSED)
+        rule = load_rule(DataClass.RETRIEVAL, tenant_id=tenant_id)
+        # A purge enforces a rule that is shorter than KEEP_UNUSED, and issues a certificate.
+        unused = rows.filter(used_at__lt=min(now - KEEP_UNUSED, rule.compute_cutoff(now)))
         (table,) = RETENTION_TABLES[DataClass.RETRIEVAL]
         erasable = table.exclude_held(unused, load_hold_periods(tenant_id=tenant_id))
         num_erased = _erase_rows(tenant_id, erasable, reason="unused")

@@ -51,7 +51,7 @@ class _IndexedFile:
 def index_file(
     *, tenant_id: TenantId, upload: FileUpload, embedder: Embedder, now: datetime
 ) -> int:
-    """Replace the file's chunks in the index, and return how many chunks were embedded.
+    """Replace the file's chunks in the index, and return how many of them are new.
 
     Only new or changed chunks are embedded, and no transaction is open meanwhile. A file without
     consent is not indexed. Raises NotFound for an unknown tenant, and EmbeddingFailed; the index is

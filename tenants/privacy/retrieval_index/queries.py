@@ -88,7 +88,7 @@ def _open_chunk(
         text = cipher.open_text(chunk_id, sealed_text)
     except DecryptionFailed:
         # The row was changed, or Caret did not write it. `clean_up_index` erases rows whose name
-        # cannot be decrypted, and rows that have been unused for KEEP_UNUSED.
+        # cannot be decrypted, and unused rows (KEEP_UNUSED).
         logger.error("retrieval.seal_broken", chunk_id=str(chunk_id))
         return None
     score = min(1.0, max(0.0, 1.0 - distance))

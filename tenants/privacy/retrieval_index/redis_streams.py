@@ -1,7 +1,7 @@
 """Retrieval messages in Redis: streams of queries and files from gateways, and lists of results.
 
-A message is removed from Redis when it is read. If it is then lost, the gateway sends such a
-message again with a later request.
+A message is removed from Redis when it is read. If it is then lost, the gateway sends its query or
+file again with a later request.
 """
 
 from typing import Any

@@ -18,7 +18,7 @@ from caret.contracts.retrieval import (
     QUERIES,
     FileUpload,
     Message,
-    Sealer,
+    RetrievalSealer,
     SnippetQuery,
     SnippetResult,
 )
@@ -42,7 +42,7 @@ class WorkerContext:
     """The dependencies of a run."""
 
     streams: RetrievalStreams
-    sealer: Sealer
+    sealer: RetrievalSealer
     embedder: Embedder
     clock: Clock
 
@@ -55,7 +55,7 @@ class WorkerContext:
 class RunStats:
     queries: int = 0  # answered
     files: int = 0  # indexed, or left out because consent is missing
-    chunks: int = 0  # embedded
+    chunks: int = 0  # new chunks of these files
     dropped: dict[str, int] = field(default_factory=dict)  # messages by reason
 
     def count_dropped(self, reason: str) -> None:

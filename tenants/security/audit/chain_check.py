@@ -15,7 +15,7 @@ from datetime import datetime
 from time import monotonic
 from typing import Final
 
-from caret.foundation.crypto.signing import BadSignature, PublicKeys, UnknownKey, verify_document
+from caret.foundation.crypto.signing import BadSignature, PublicKeys, verify_document
 from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Conflict, InvalidValue
@@ -100,11 +100,11 @@ def check_chain(
         with tenant_scope(actor.tenant_id):
             record_read(actor=actor, action="audit.checked", target="audit", now=now)
             section = _read_section(actor.tenant_id, after)
-        return _follow_chain(section, keys, is_over=lambda: clock() >= deadline_s)
+        return _follow_chain(section, keys, is_out_of_time=lambda: clock() >= deadline_s)
 
 
 def _follow_chain(
-    section: _ChainSection, keys: PublicKeys, *, is_over: Callable[[], bool]
+    section: _ChainSection, keys: PublicKeys, *, is_out_of_time: Callable[[], bool]
 ) -> ChainCheckResult:
     """Follow the chain from checkpoint to checkpoint, up to the end of the section."""
     last, broken_at = section.after, None
@@ -116,11 +116,12 @@ def _follow_chain(
             )
             require_unbroken_chain(entries, begins=start, ends=end)
             start, last = end, end.sequence
-            if is_over():
+            if is_out_of_time():
                 break
     except ChainBroken as broken:
         broken_at = broken.sequence
-    num_heads = sum(sequence <= last for sequence in section.heads)
+    # The head of `section.after` itself can be the broken one.
+    num_heads = sum(sequence <= last and sequence != broken_at for sequence in section.heads)
     return ChainCheckResult(section.after + 1, last, num_heads, broken_at, section.end.sequence)
 
 
@@ -134,7 +135,7 @@ def _iterate_checkpoints(section: _ChainSection, keys: PublicKeys) -> Iterator[C
     for sequence in sorted({*steps, *section.heads, section.last}):
         if sequence in section.heads:
             yield _verify_head(section.heads[sequence], keys)
-        elif sequence < section.end.sequence:
+        elif sequence < section.end.sequence:  # the chain's end is yielded below
             yield _read_stored_head(section.tenant_id, sequence)
     if section.last == section.end.sequence:
         yield section.end  # the stored head, so that a missing last entry is noticed
@@ -144,7 +145,7 @@ def _read_section(tenant_id: TenantId, after: int | None) -> _ChainSection:
     """Return the section to check, inside the tenant's scope. Raises InvalidValue."""
     end = find_head(tenant_id=tenant_id)
     if after is None:
-        after = _find_newest_start(tenant_id, end.sequence)
+        after = _find_default_start(tenant_id, end.sequence)
     elif not 0 <= after < end.sequence:
         raise InvalidValue("after", "This entry does not exist.")
     last = min(end.sequence, after + MAX_ENTRIES)
@@ -156,7 +157,7 @@ def _read_section(tenant_id: TenantId, after: int | None) -> _ChainSection:
     return _ChainSection(tenant_id, after, last, heads, end)
 
 
-def _find_newest_start(tenant_id: TenantId, end: int) -> int:
+def _find_default_start(tenant_id: TenantId, end: int) -> int:
     """Return the oldest signed entry among the last MAX_ENTRIES.
 
     0: none of them is signed, or the chain is short enough to be checked from its first entry.
@@ -186,6 +187,6 @@ def _verify_head(row: SignedAuditHead, keys: PublicKeys) -> ChainHead:
     """Return the head if its signature is valid. Raises ChainBroken."""
     try:
         verify_document(keys, build_signed_document(row), purpose=HEAD_PURPOSE)
-    except (BadSignature, UnknownKey) as error:
+    except BadSignature as error:
         raise ChainBroken(row.sequence) from error
     return ChainHead(row.sequence, bytes(row.hash))

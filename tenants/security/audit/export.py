@@ -93,13 +93,13 @@ def write_export(
         "generated_at": format_timestamp(now)
     }
     digest = hashlib.sha256()
-    for line in _write_lines(
+    for line in _build_lines(
         keys.sign_document(header, purpose=HEADER_PURPOSE), actor.tenant_id, span
     ):
         digest.update(line)
         out.write(line)
     trailer = {"kind": "trailer", "rows": span.num_entries, "sha256": digest.hexdigest()}
-    out.write(_write_line(keys.sign_document(trailer, purpose=TRAILER_PURPOSE)))
+    out.write(_encode_line(keys.sign_document(trailer, purpose=TRAILER_PURPOSE)))
     return span
 
 
@@ -141,16 +141,16 @@ def _build_header(
     }
 
 
-def _write_lines(header: dict[str, Any], tenant_id: TenantId, span: ChainRange) -> Iterator[bytes]:
-    yield _write_line(header)
+def _build_lines(header: dict[str, Any], tenant_id: TenantId, span: ChainRange) -> Iterator[bytes]:
+    yield _encode_line(header)
     heads = _read_heads(tenant_id, span)
     head = next(heads, None)
     for entry in read_range(tenant_id=tenant_id, first=span.first, last=span.last):
         # The stored hash is exported, not a computed one. The verifier can then notice that an
         # entry was changed in the database.
-        yield _write_line({**build_document(entry), "hash": bytes(entry.hash).hex()})
+        yield _encode_line({**build_document(entry), "hash": bytes(entry.hash).hex()})
         if head is not None and head.sequence == entry.sequence:
-            yield _write_line(build_signed_document(head))
+            yield _encode_line(build_signed_document(head))
             head = next(heads, None)
 
 
@@ -175,7 +175,7 @@ def _read_heads(tenant_id: TenantId, span: ChainRange) -> Iterator[SignedAuditHe
         after = head.sequence
 
 
-def _write_line(document: dict[str, Any]) -> bytes:
+def _encode_line(document: dict[str, Any]) -> bytes:
     return canonicalize(document) + b"\n"
 
 

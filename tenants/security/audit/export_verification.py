@@ -11,7 +11,7 @@ import argparse
 import hashlib
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import IO, Any, Final
 
 from caret.foundation.crypto.canonical_json import canonicalize
@@ -53,7 +53,7 @@ class _VerificationState:
     digest: str  # SHA-256 of all lines before `line`
     num_heads: int = 0
     is_over: bool = False  # the trailer was checked
-    line: int = field(default=1)  # number of the line that is being checked
+    line: int = 1  # number of the line that is being checked
 
     @property
     def where(self) -> str:

@@ -34,6 +34,7 @@ from tenants.security.authorization.actor import Actor
 _NameQuery: TypeAlias = Callable[[Actor, set[str]], QuerySet[Any]]
 # The columns of each name query. All name queries together are one UNION.
 _COLUMNS: Final = ("resource_kind", "resource_key", "resource_name")
+_TEXT_ID_FIELDS: Final = frozenset({"lookup_id", "slug"})  # all other ID fields contain UUIDs
 
 
 def find_resource_names(*, actor: Actor, references: Iterable[str]) -> dict[str, str]:
@@ -64,7 +65,7 @@ def _make_name_query(
     model: type[Model], id_field: str, name_field: str, **filters: Any
 ) -> _NameQuery:
     def build_query(actor: Actor, keys: set[str]) -> QuerySet[Any]:
-        values: Any = keys if id_field in ("lookup_id", "slug") else _parse_ids(keys)
+        values: Any = keys if id_field in _TEXT_ID_FIELDS else _parse_ids(keys)
         scope = {"id": actor.tenant_id} if model is Tenant else {"tenant_id": actor.tenant_id}
         rows: QuerySet[Any] = model._default_manager.filter(
             **scope, **filters, **{f"{id_field}__in": values}

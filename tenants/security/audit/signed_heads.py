@@ -29,7 +29,10 @@ logger = structlog.get_logger(__name__)
 
 
 class ChainBroken(Exception):
-    """`sequence` is the first entry that is missing, changed or inserted, or its head is wrong."""
+    """The chain is broken at the entry `sequence`.
+
+    This entry is missing, changed or inserted, or its signed head does not match.
+    """
 
     def __init__(self, sequence: int) -> None:
         super().__init__(f"The chain breaks at entry {sequence}.")
@@ -75,7 +78,7 @@ def sign_head(*, tenant_id: TenantId, keys: SigningKeys, now: datetime) -> bool:
     with tenant_scope(tenant_id):
         # If two concurrent runs sign the same head, the second insert changes nothing.
         SignedAuditHead.objects.bulk_create(
-            [_sign_head(tenant_id, head, keys, now)], ignore_conflicts=True
+            [_build_signed_head(tenant_id, head, keys, now)], ignore_conflicts=True
         )
     return True
 
@@ -109,7 +112,7 @@ def build_signed_document(row: SignedAuditHead) -> dict[str, Any]:
     return {**head, "key_id": row.key_id, "signature": bytes(row.signature).hex()}
 
 
-def _sign_head(
+def _build_signed_head(
     tenant_id: TenantId, head: ChainHead, keys: SigningKeys, now: datetime
 ) -> SignedAuditHead:
     document = keys.sign_document(

@@ -70,7 +70,7 @@ class Actor:
     def accountable_user_id(self) -> UserId | None:
         """The user who is responsible for the action.
 
-        None: the platform, an operator, or a key whose issuer is unknown.
+        None: the platform, an operator, a SCIM token, or an API key whose issuer is unknown.
         """
         return self.user_id if self.grant is None else self.grant.issued_by
 
@@ -113,7 +113,7 @@ class Actor:
         return (
             is_granted
             and role_has_permission(self.role, permission)
-            and self._is_allowed_while_closing(permission)
+            and not self._is_blocked_by_closing(permission)
         )
 
     def require(self, permission: Permission) -> None:
@@ -122,7 +122,7 @@ class Actor:
             return
         if self.operator is not None:
             raise Forbidden("Operators cannot do this. Only the tenant can.")
-        if not self._is_allowed_while_closing(permission):
+        if self._is_blocked_by_closing(permission):
             raise Forbidden(_CLOSING)
         if self.grant is not None:
             raise Forbidden(
@@ -140,8 +140,8 @@ class Actor:
         if self.is_closing:
             raise Forbidden(_CLOSING)
 
-    def _is_allowed_while_closing(self, permission: Permission) -> bool:
-        return not self.is_closing or permission in ALLOWED_WHILE_CLOSING
+    def _is_blocked_by_closing(self, permission: Permission) -> bool:
+        return self.is_closing and permission not in ALLOWED_WHILE_CLOSING
 
     def require_platform(self) -> None:
         """Check that the actor is the platform itself. Raises Forbidden."""

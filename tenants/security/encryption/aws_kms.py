@@ -15,7 +15,7 @@ from tenants.security.encryption.errors import RootKeyUnavailable
 
 _CONTEXT: Final = "caret"  # name of the only entry of KMS's encryption context
 _CONFIG: Final = Config(connect_timeout=3, read_timeout=5, retries={"max_attempts": 2})
-# KMS returns these codes for a ciphertext of another key, a changed one, or another context.
+# KMS returns these codes for a changed ciphertext, for another key and for another context.
 _BROKEN: Final = frozenset({"InvalidCiphertextException", "IncorrectKeyException"})
 
 

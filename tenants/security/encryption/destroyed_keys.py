@@ -27,12 +27,12 @@ from tenants.security.authorization.directory import list_tenants
 from tenants.security.encryption.key_cache import key_cache
 
 
-def record_destroyed_keys_on_commit(tenant_id: TenantId, key_ids: Iterable[UUID]) -> None:
+def write_key_tombstones_on_commit(tenant_id: TenantId, key_ids: Iterable[UUID]) -> None:
     """Write tombstones after the commit. Call this in the transaction that destroys the keys."""
     tombstones.write_tombstones_on_commit(tenant_id, map(str, key_ids))
 
 
-def record_missing_destroyed_keys(*, now: datetime) -> int:
+def write_missing_key_tombstones(*, now: datetime) -> int:
     """Write the missing tombstones of all tenants, and return how many were missing.
 
     Covers the keys that were destroyed in the last `tombstones.LOOKBACK`. Raises the exceptions
@@ -67,10 +67,12 @@ def replay_destruction(*, now: datetime) -> int:
 
 def _destroy_again(tenant_id: TenantId, now: datetime) -> int:
     ids = [uuid.UUID(name) for name in tombstones.list_tombstones(tenant_id) if _is_id(name)]
-    existing = {"tenant_id": tenant_id, "id__in": ids, "destroyed_at": None}
+    restored_key_filter = {"tenant_id": tenant_id, "id__in": ids, "destroyed_at": None}
     with tenant_scope(tenant_id):
-        num_keys = DataKey.objects.filter(**existing).update(wrapped=None, destroyed_at=now)
-        num_keys += TenantKey.objects.filter(**existing).update(
+        num_keys = DataKey.objects.filter(**restored_key_filter).update(
+            wrapped=None, destroyed_at=now
+        )
+        num_keys += TenantKey.objects.filter(**restored_key_filter).update(
             wrapped=None, destroyed_at=now, retired_at=Coalesce(F("retired_at"), now)
         )
         if num_keys:

@@ -1,7 +1,8 @@
 """Errors of sealing and opening data. Their texts contain neither keys nor data.
 
 EncryptionFailed
-├─ KeyDestroyed         the key was destroyed, so data sealed with it can never be opened
+├─ KeyDestroyed         the key was destroyed, so data sealed with it can never be opened; or all
+│                       keys of the tenant were destroyed, so no data can be sealed
 ├─ RootKeyMissing       CARET_ROOT_KEYS lacks the root key that wrapped the tenant key
 └─ RootKeyUnavailable   the KMS of the root key does not respond, or refuses the request
 

@@ -11,7 +11,9 @@ from threading import Lock
 from typing import Final
 from uuid import UUID
 
-HOLD_S: Final = 60.0  # a key is removed from the cache after this time
+# A key is removed from the cache after this time. A process therefore calls the KMS
+# about once a minute for each tenant.
+HOLD_S: Final = 60.0
 MAX_HELD: Final = 10_000  # keys; the oldest is removed first
 
 

@@ -77,9 +77,10 @@ def _lock_tenant_key(tenant_id: TenantId, now: datetime) -> TenantKey:
                 )
         except IntegrityError:
             pass  # another transaction has created it meanwhile
-    # No key is in force, or rotation retired the key while we waited for its lock and created a
-    # successor. Another rotation may retire the successor while we wait again. If no key is in
-    # force, all keys of the tenant are shredded.
+    # The first query has found no key in force, for one of these reasons:
+    # - another transaction was creating the first key;
+    # - rotation replaced the key while we waited for its lock; this can happen again below;
+    # - all keys of the tenant are shredded. Then the loop does not run.
     while keys.filter(retired_at=None).exists():
         if (tenant_key := in_force.first()) is not None:
             return tenant_key

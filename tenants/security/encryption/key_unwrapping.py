@@ -1,4 +1,7 @@
-"""Unwrapping of stored tenant keys and data keys. All other modules call these functions for it."""
+"""Unwrapping of stored tenant keys and data keys.
+
+Other modules unwrap stored keys only with these functions.
+"""
 
 from uuid import UUID
 
@@ -17,7 +20,7 @@ from tenants.security.encryption.root_keys import load_root_keys
 def unwrap_stored_data_key(row: DataKey) -> bytes:
     """Unwrap a data key, inside the tenant's scope. One query if the tenant key is not cached.
 
-    Since `row` was read, rotation may have wrapped the data key again and destroyed the tenant key
+    After `row` was read, rotation may have wrapped the data key again and destroyed the tenant key
     that `row` names. The row is then read again.
 
     Raises KeyDestroyed, DecryptionFailed, RootKeyMissing, RootKeyUnavailable.
@@ -48,7 +51,7 @@ def _unwrap_key(row: DataKey) -> bytes:
 
 
 def unwrap_stored_tenant_key(row: TenantKey) -> bytes:
-    """Return the unwrapped tenant key; it is cached for HOLD_S.
+    """Return the unwrapped tenant key; it is cached for `key_cache.HOLD_S`.
 
     Raises KeyDestroyed, DecryptionFailed, RootKeyMissing, RootKeyUnavailable.
     """

@@ -12,7 +12,7 @@ from django.db.models import QuerySet
 from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.models import DataKey, TenantKey
-from tenants.security.encryption.destroyed_keys import record_destroyed_keys_on_commit
+from tenants.security.encryption.destroyed_keys import write_key_tombstones_on_commit
 from tenants.security.encryption.envelope import SealContext, seal_at
 from tenants.security.encryption.key_cache import key_cache
 from tenants.security.encryption.key_creation import get_or_create_data_key
@@ -58,25 +58,34 @@ def shred_scope(*, tenant_id: TenantId, scope: str, now: datetime) -> list[Destr
         shredded = _shred_keys(
             DataKey.objects.filter(make_scope_condition(scope), tenant_id=tenant_id), now
         )
-        record_destroyed_keys_on_commit(tenant_id, [key.key_id for key in shredded])
+        write_key_tombstones_on_commit(tenant_id, [key.key_id for key in shredded])
     return shredded
 
 
 def shred_tenant(*, tenant_id: TenantId, now: datetime) -> list[DestroyedKey]:
     """Destroy all keys of a tenant. Its data can never be opened, and new data cannot be sealed."""
     with tenant_scope(tenant_id):
-        tenant_keys = TenantKey.objects.filter(tenant_id=tenant_id, destroyed_at=None)
         # Lock tenant keys first. A concurrent transaction has then either committed its new data
         # key, which is shredded below, or finds no tenant key to wrap the data key.
-        rows = list(tenant_keys.select_for_update().order_by("id"))
-        shredded = _shred_keys(DataKey.objects.filter(tenant_id=tenant_id), now)
+        shredded_tenant_keys = _shred_tenant_keys(tenant_id, now)
+        shredded_data_keys = _shred_keys(DataKey.objects.filter(tenant_id=tenant_id), now)
+        shredded = shredded_data_keys + shredded_tenant_keys
+        write_key_tombstones_on_commit(tenant_id, [key.key_id for key in shredded])
+    return shredded
+
+
+def _shred_tenant_keys(tenant_id: TenantId, now: datetime) -> list[DestroyedKey]:
+    shredded = []
+    tenant_keys = TenantKey.objects.filter(tenant_id=tenant_id, destroyed_at=None)
+    # Repeat the query: while it waits for a lock, rotation can create a key that the query does not
+    # see.
+    while rows := list(tenant_keys.select_for_update().order_by("id")):
         for row in rows:
             TenantKey.objects.filter(tenant_id=tenant_id, id=row.id).update(
                 wrapped=None, destroyed_at=now, retired_at=row.retired_at or now
             )
             key_cache.remove(row.id)
             shredded.append(DestroyedKey(row.id, bytes(row.fingerprint).hex(), None))
-        record_destroyed_keys_on_commit(tenant_id, [key.key_id for key in shredded])
     return shredded
 
 

@@ -32,7 +32,7 @@ class KeyDestructionProof:
     fingerprint: str  # hex
     created_at: datetime
     destroyed_at: datetime | None  # None: not destroyed
-    opens: bool  # the key opens its canary; False: the key is lost
+    opens: bool  # the key opens its canary; False: it opens no data any more
 
 
 def open_sealed(tenant_id: TenantId, *, context: SealContext, envelope: bytes) -> bytes:

@@ -1,14 +1,14 @@
 """Root keys: their protocol, the implementation for secrets, and the configured keys.
 
-`aws_kms` has the other implementation. CARET_ROOT_KEYS lists root keys. The first wraps, and all of
-them unwrap, so that tenant keys can move to a new root key without downtime:
+`aws_kms` has the other implementation. CARET_ROOT_KEYS lists root keys. The first one wraps tenant
+keys, and all of them can unwrap. So tenant keys can move to a new root key without downtime.
 
     root-secret          derived from CARET_ROOT_SECRET: the default
     file:PATH            a file of 64 hex digits
     kms:KEY              an AWS KMS key by its ID, ARN or alias (needs the extra `kms`)
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -55,7 +55,7 @@ class SecretRootKey:
 
 @dataclass(frozen=True, slots=True)
 class RootKeys:
-    current: RootKey
+    current: RootKey  # the first of CARET_ROOT_KEYS; wraps new tenant keys
     by_id: Mapping[str, RootKey]  # includes the current one
 
     def get(self, key_id: str) -> RootKey:
@@ -79,13 +79,8 @@ def open_root_keys(names: tuple[str, ...], root_secret: bytes) -> RootKeys:
     """
     if not names:
         raise BadSetting("CARET_ROOT_KEYS is empty; name a root key, such as root-secret.")
-    return build_root_keys(_open_root_key(name, root_secret) for name in names)
-
-
-def build_root_keys(keys: Iterable[RootKey]) -> RootKeys:
-    """Collect root keys; the first is the current one."""
-    key_list = list(keys)
-    return RootKeys(current=key_list[0], by_id={key.id: key for key in key_list})
+    keys = [_open_root_key(name, root_secret) for name in names]
+    return RootKeys(current=keys[0], by_id={key.id: key for key in keys})
 
 
 def _open_root_key(name: str, root_secret: bytes) -> RootKey:
@@ -93,7 +88,7 @@ def _open_root_key(name: str, root_secret: bytes) -> RootKey:
     if name == "root-secret":
         return SecretRootKey(root_secret)
     if kind == "file" and location:
-        return SecretRootKey(_read_file(Path(location)))
+        return SecretRootKey(_read_secret(Path(location)))
     if kind == "kms" and location:
         return _open_kms_root_key(location)
     raise BadSetting(
@@ -102,13 +97,13 @@ def _open_root_key(name: str, root_secret: bytes) -> RootKey:
     )
 
 
-def _read_file(file: Path) -> bytes:
+def _read_secret(file: Path) -> bytes:
     try:
         secret = bytes.fromhex(file.read_text().strip())
     except OSError as error:
         raise BadSetting(f"CARET_ROOT_KEYS: the root key cannot be read: {error}.") from error
     except ValueError:
-        secret = b""
+        secret = b""  # not hex digits: the check of the length fails
     if len(secret) != KEY_BYTES:
         raise BadSetting(f"CARET_ROOT_KEYS: {file} must hold 64 hex digits (32 random bytes).")
     return secret

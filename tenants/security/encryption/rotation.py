@@ -3,10 +3,10 @@
 Each step is a short transaction that can be repeated. After a crash, the next run continues. A key
 that was rewrapped or shredded meanwhile is not changed.
 
-    root key      the operator puts a new root key first in CARET_ROOT_KEYS; all tenant keys are
-                  then wrapped with it
-    tenant key    a new key is put in force, and the old one is retired; all data keys are then
-                  wrapped with the new key, and the old one is destroyed
+    root key      the operator puts a new root key first in CARET_ROOT_KEYS; rotation then rewraps
+                  all tenant keys with it
+    tenant key    rotation retires the old key, puts a new one in force, rewraps all data keys with
+                  the new one, and destroys the old one
 """
 
 from dataclasses import dataclass
@@ -39,9 +39,9 @@ BATCH: Final = 200  # data keys in one transaction
 
 @dataclass(frozen=True, slots=True)
 class RotationResult:
-    tenant_keys: int = 0  # rewrapped by the current root key
+    tenant_keys: int = 0  # rewrapped with the current root key
     new_tenant_keys: int = 0  # 0 or 1
-    data_keys: int = 0  # rewrapped by the tenant's key in force
+    data_keys: int = 0  # rewrapped with the tenant key in force
 
 
 def rotate_tenant_keys(
@@ -49,8 +49,9 @@ def rotate_tenant_keys(
 ) -> RotationResult:
     """Replace the tenant key if it was created before `older_than`; None: do not replace it.
 
-    Then rewraps the tenant keys of old root keys, and the data keys of old tenant keys, also those
-    of an interrupted rotation. Raises DecryptionFailed, RootKeyMissing, RootKeyUnavailable.
+    Then rewrap the tenant keys that an old root key wraps, and the data keys that a retired tenant
+    key wraps, including those that an interrupted rotation has left. Raises DecryptionFailed,
+    RootKeyMissing, RootKeyUnavailable.
     """
     is_replaced = older_than is not None and _replace_tenant_key(tenant_id, now, older_than)
     num_tenant_keys = _rewrap_tenant_keys(tenant_id, now)
@@ -83,16 +84,16 @@ def retire_root_keys(*, now: datetime) -> list[str]:
 def _replace_tenant_key(tenant_id: TenantId, now: datetime, older_than: datetime) -> bool:
     """Put a new tenant key in force if the present one is old; return whether this was done."""
     with tenant_scope(tenant_id):
-        in_force = TenantKey.objects.filter(
+        old_keys = TenantKey.objects.filter(
             tenant_id=tenant_id, retired_at=None, created_at__lt=older_than
         )
-        if not in_force.exists():
+        if not old_keys.exists():
             return False
         current = load_root_keys().current
         # Lock order: root keys before tenant keys.
         record_root_key_use(current, now=now)
-        old_key = in_force.select_for_update().first()
-        if old_key is None:
+        old_key = old_keys.select_for_update().first()
+        if old_key is None:  # another transaction replaced or shredded it meanwhile
             return False
         TenantKey.objects.filter(tenant_id=tenant_id, id=old_key.id).update(retired_at=now)
         new_key = create_tenant_key(tenant_id=tenant_id, root_key=current, now=now)
@@ -136,7 +137,10 @@ def _rewrap_tenant_key(row: TenantKey, now: datetime) -> bool:
 
 
 def _rewrap_data_key_batch(tenant_id: TenantId) -> int:
-    """Rewrap up to BATCH data keys, and return how many; 0: none needs it."""
+    """Rewrap up to BATCH data keys, and return how many.
+
+    0: no data key needs it, or all keys of the tenant are shredded.
+    """
     with tenant_scope(tenant_id):
         keys = TenantKey.objects.filter(tenant_id=tenant_id, destroyed_at=None)
         retired = list(keys.exclude(retired_at=None).values_list("id", flat=True))
@@ -154,7 +158,7 @@ def _rewrap_data_key_batch(tenant_id: TenantId) -> int:
 
 
 def _rewrap_data_key(row: DataKey, in_force: TenantKey) -> None:
-    """Rewrap a data key by the tenant key in force. Its row must be locked."""
+    """Rewrap a data key with the tenant key in force. Both rows must be locked."""
     bound_to = build_data_key_context(
         TenantId(str(row.tenant_id)), scope=row.scope, key_id=row.id, tenant_key_id=in_force.id
     )

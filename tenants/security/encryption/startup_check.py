@@ -19,7 +19,7 @@ from tenants.security.encryption.errors import EncryptionFailed
 from tenants.security.encryption.root_keys import RootKey, RootKeys, load_root_keys
 
 _CANARY: Final = b"caret canary"
-_BOUND_TO: Final = "1|keyring_root_key"
+_BOUND_TO: Final = "1|keyring_root_key"  # the canary's context
 
 
 class RootKeysUnusable(Exception):
@@ -67,6 +67,7 @@ def check_root_keys(
     *, databases: Sequence[str] | None = None, **_: Any
 ) -> list[checks.CheckMessage]:
     """Make `manage.py check --database default` fail if the root keys cannot be used."""
+    # `migrate` runs this check for the owner's connection only. The table may not exist then.
     if not set(databases or ()) - {OWNER_ALIAS}:
         return []
     return [checks.Error(problem, id="caret.E002") for problem in find_problems()]

@@ -27,6 +27,7 @@ def insert_new_rows(model: type[Model], rows: Sequence[Model]) -> None:
 @cache
 def _build_statement(model: type[Model]) -> tuple[str, tuple[str, ...]]:
     """Return the statement, and the rows' attributes in the order of its parameters."""
+    # A composite primary key is a field without a column.
     fields = [field for field in model._meta.local_concrete_fields if field.column is not None]
     quote = connection.ops.quote_name
     columns = ", ".join(quote(str(field.column)) for field in fields)

@@ -1,4 +1,4 @@
-"""Times of the last use of API keys, taken from their usage records."""
+"""Times of the last use of API keys."""
 
 import uuid
 from collections.abc import Iterable, Mapping
@@ -27,6 +27,7 @@ def record_key_use(uses: Iterable[tuple[uuid.UUID, datetime]]) -> None:
     for key_id, used_at in sorted(latest.items()):
         if not _is_stale(stored_times, key_id, used_at):
             continue
+        # The condition again, because another transaction may have updated the row meanwhile.
         stale = Q(last_used_at=None) | Q(last_used_at__lt=used_at - LAST_USED_PRECISION)
         ApiKey.objects.filter(stale, id=key_id).update(last_used_at=used_at)
 

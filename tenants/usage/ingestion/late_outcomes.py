@@ -41,7 +41,11 @@ def insert_late_outcomes(
 
 
 def _lock_late_outcomes(tenant_id: TenantId) -> None:
-    """Lock the tenant's late outcomes until the transaction ends."""
+    """Lock the tenant's late outcomes until the transaction ends.
+
+    Without the lock, two transactions could insert the same outcome, because neither would see the
+    other's row.
+    """
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [f"late outcomes {tenant_id}"]

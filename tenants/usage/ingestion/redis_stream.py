@@ -74,7 +74,7 @@ class UsageStream:
         return [entry for _, rows in response for entry in _to_entries(rows)]
 
     def find_arrived_until(self, *, now: datetime) -> datetime:
-        """Return a time: all records that had reached Redis by then are in the tables.
+        """Return the time until which all records that reached Redis are in the tables.
 
         This is the arrival time of the oldest entry in the stream, or `now` without entries.
         """
@@ -82,7 +82,7 @@ class UsageStream:
         if not response:
             return now
         milliseconds = int(response[0][0].partition(b"-")[0])
-        return min(now, from_unix_ms(milliseconds))
+        return min(now, from_unix_ms(milliseconds))  # Redis's clock may be ahead
 
     def acknowledge(
         self, entries: Sequence[StreamEntry], rejections: Sequence[RejectedRecord]

@@ -106,7 +106,8 @@ def _build_statement(rollups_sql: str, dimensions: Sequence[GroupBy], names: Seq
     duplicates: removing the duplicates, or parsing the IDs one by one, would take longer.
 
     Columns of the result: the index of the dimension (NULL: the total), the key, the user IDs, and
-    a sum for each of `names`.
+    a sum for each of `names`. The key is the value of the row's dimension. The columns of the other
+    dimensions are NULL in this row.
     """
     columns = [_COLUMN[dimension] for dimension in dimensions]
     all_columns = ", ".join(columns) or "()"

@@ -32,7 +32,7 @@ class UsageCounters:
     suggestions: int = 0  # completed with text
     suggested_chars: int = 0
     suggested_lines: int = 0
-    parsed: int = 0  # judged by a parser
+    parsed: int = 0  # checked by a parser, and neither cancelled nor failed
     parsed_valid: int = 0  # of `parsed`: neither truncated nor withheld by the parser
     prompt_tokens: int = 0
     prompt_tokens_with_cache_info: int = 0  # of requests whose engine reported cached tokens

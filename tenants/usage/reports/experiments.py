@@ -139,7 +139,7 @@ def _read_mean_latencies(
     """
     records = UsageRecord.objects.filter(
         _FINISHED,
-        build_filter_condition(actor, query.filter, is_raw=True),
+        build_filter_condition(actor, query.filter, is_for_records=True),
         tenant_id=actor.tenant_id,
         occurred_at__gte=since,
         occurred_at__lt=query.ends_at,

@@ -10,6 +10,7 @@ from tenants.base.permissions import Permission
 from tenants.models import TeamMembership
 from tenants.security.authorization.actor import Actor
 
+# The columns of rollups and usage records that a report can be filtered by.
 COLUMNS: Final = ("language", "editor", "model", "variant")
 
 
@@ -31,19 +32,22 @@ class ReportFilter:
 NO_FILTER: Final = ReportFilter()
 
 
-def build_filter_condition(actor: Actor, report_filter: ReportFilter, *, is_raw: bool = False) -> Q:
-    """Return the filter as a condition for rollups; if `is_raw`, for usage records.
+def build_filter_condition(
+    actor: Actor, report_filter: ReportFilter, *, is_for_records: bool = False
+) -> Q:
+    """Return the filter as a condition for rollups; if `is_for_records`, for usage records.
 
     Unknown values are empty in rollups, but null or empty in usage records.
     """
     condition = Q()
     for column in COLUMNS:
         value = getattr(report_filter, column)
-        if value is not None:
-            is_unknown = is_raw and not value
-            condition &= Q(**{column: value}) | (
-                Q(**{f"{column}__isnull": True}) if is_unknown else Q()
-            )
+        if value is None:
+            continue
+        column_condition = Q(**{column: value})
+        if is_for_records and value == "":
+            column_condition |= Q(**{f"{column}__isnull": True})
+        condition &= column_condition
     if report_filter.team_id is not None:
         condition &= Q(user_id__in=_find_member_ids(actor, report_filter.team_id))
     return condition

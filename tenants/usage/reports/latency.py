@@ -65,7 +65,7 @@ class LatencyRow:
 class LatencyReport:
     # The beginning of the measured period, which may be shorter than the requested one.
     since: datetime
-    now: Mapping[Mode, LatencyRow]  # of the measured period
+    current: Mapping[Mode, LatencyRow]  # of the measured period
     before: Mapping[Mode, LatencyRow]  # of the preceding period of the same length
     is_exact: bool  # False: from rollups
 
@@ -75,7 +75,7 @@ class LatencyReport:
 
         None: no request was sent.
         """
-        return _compute_load(self.now)
+        return _compute_load(self.current)
 
     @property
     def load_before(self) -> float | None:
@@ -104,6 +104,7 @@ def measure_latency(
     `min_users` - 1 users.
     """
     since = get_measured_since(begins_at=begins_at, ends_at=ends_at)
+    # By `is_current`.
     rows_by_period: dict[bool, dict[Mode, LatencyRow]] = {True: {}, False: {}}
     measured = _select_measured(records, since, ends_at)
     # Counting users takes most of the time, so users are counted only if needed.
@@ -112,7 +113,7 @@ def measure_latency(
         measured = measured.annotate(people=people).exclude(people__gt=0, people__lt=min_users)
     for row in measured:
         mode = Mode(row["mode"])
-        rows_by_period[row["is_now"]][mode] = _to_latency_row(mode, row)
+        rows_by_period[row["is_current"]][mode] = _to_latency_row(mode, row)
     return LatencyReport(since, rows_by_period[True], rows_by_period[False], is_exact=True)
 
 
@@ -126,15 +127,15 @@ def read_latency_rollups(
         starts_at__gte=begins_at - (ends_at - begins_at),
         starts_at__lt=ends_at,
     )
-    rows_by_period: dict[bool, defaultdict[Mode, list[_LatencyRollup]]]
+    rows_by_period: dict[bool, defaultdict[Mode, list[_LatencyRollup]]]  # by `is_current`
     rows_by_period = {True: defaultdict(list), False: defaultdict(list)}
     for starts_at, mode, *values in rows.values_list("starts_at", "mode", *_LatencyRollup._fields):
         rows_by_period[starts_at >= begins_at][Mode(mode)].append(_LatencyRollup(*values))
-    now, before = (
-        {mode: _sum_rows(mode, rolled) for mode, rolled in rows_by_period[is_now].items()}
-        for is_now in (True, False)
+    current, before = (
+        {mode: _sum_rollups(mode, rollups) for mode, rollups in rows_by_period[is_current].items()}
+        for is_current in (True, False)
     )
-    return LatencyReport(begins_at, now, before, is_exact=False)
+    return LatencyReport(begins_at, current, before, is_exact=False)
 
 
 class _LatencyRollup(NamedTuple):
@@ -142,22 +143,23 @@ class _LatencyRollup(NamedTuple):
     counts: list[int]  # of requests, for each of `sizes`
     in_flight_at_replica: int
     sent: int
+    # The same for display latencies. None: the row is older than these columns.
     display_sizes: list[int] | None
     display_counts: list[int] | None
 
 
-def _sum_rows(mode: Mode, rows: list[_LatencyRollup]) -> LatencyRow:
-    histogram = merge_histograms((row.sizes, row.counts) for row in rows)
+def _sum_rollups(mode: Mode, rollups: list[_LatencyRollup]) -> LatencyRow:
+    histogram = merge_histograms((rollup.sizes, rollup.counts) for rollup in rollups)
     display_histogram = merge_histograms(
-        (row.display_sizes or (), row.display_counts or ()) for row in rows
+        (rollup.display_sizes or (), rollup.display_counts or ()) for rollup in rollups
     )
     return LatencyRow(
         mode,
         completed=sum(histogram.values()),
         p50_ms=compute_percentile_ms(histogram, 50),
         p99_ms=compute_percentile_ms(histogram, 99),
-        in_flight_at_replica=sum(row.in_flight_at_replica for row in rows),
-        sent=sum(row.sent for row in rows),
+        in_flight_at_replica=sum(rollup.in_flight_at_replica for rollup in rollups),
+        sent=sum(rollup.sent for rollup in rollups),
         display_p50_ms=compute_percentile_ms(display_histogram, 50),
         display_p99_ms=compute_percentile_ms(display_histogram, 99),
     )
@@ -166,11 +168,11 @@ def _sum_rows(mode: Mode, rows: list[_LatencyRollup]) -> LatencyRow:
 def _select_measured(
     records: QuerySet[UsageRecord], since: datetime, ends_at: datetime
 ) -> QuerySet[UsageRecord, Any]:
-    is_now = ExpressionWrapper(Q(occurred_at__gte=since), output_field=BooleanField())
+    is_current = ExpressionWrapper(Q(occurred_at__gte=since), output_field=BooleanField())
     return (
         records.filter(occurred_at__gte=since - (ends_at - since), occurred_at__lt=ends_at)
-        .annotate(is_now=is_now)
-        .values("is_now", "mode")
+        .annotate(is_current=is_current)
+        .values("is_current", "mode")
         .annotate(
             completed=Count("request_id", filter=_FINISHED),
             percentiles=_Percentiles("first_token_ms", filter=_FINISHED),

@@ -107,8 +107,9 @@ METRICS: Final = (
     *(
         Metric(
             f"persistence_{span_s}",
-            f"Accepted suggestions of which 67% is left after {span_s} s (edit distance at most"
-            f" {MAX_EDIT_SHARE:.0%} of the accepted text), of those that were checked then.",
+            f"Accepted suggestions of which at least {1 - MAX_EDIT_SHARE:.0%} is left after"
+            f" {span_s} s (edit distance at most {MAX_EDIT_SHARE:.0%} of the accepted text), of"
+            " those that were checked then.",
             CounterSource.CLIENT,
             "share",
             partial(persistence, span_s=span_s),
@@ -124,7 +125,7 @@ METRICS: Final = (
     ),
     Metric(
         "validity",
-        "Completions that a parser neither cut nor withheld, of those that it judged.",
+        "Completions that a parser neither truncated nor withheld, of those that it checked.",
         CounterSource.SERVER,
         "share",
         validity,

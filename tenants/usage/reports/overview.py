@@ -87,17 +87,11 @@ class Overview:
     quality: ReportRow | None
     quality_before: ReportRow | None
     group_rows: Mapping[GroupBy, list[ReportRow]]  # by dimension
-    speeds: LatencyReport | None  # latencies; None: suppressed
+    latency: LatencyReport | None  # None: suppressed
     complete_until: datetime | None  # None: nothing was counted yet
     min_users: int  # groups with fewer users are suppressed
     choices: Mapping[str, list[str]]  # filter options by column
     teams: Mapping[str, str]  # names by ID
-
-
-@dataclass(frozen=True, slots=True)
-class _OverviewScope:
-    min_users: int
-    complete_until: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,13 +145,13 @@ def read_overview(*, actor: Actor, query: ReportQuery) -> Overview:
     is_own = is_limited_to_own(actor, ReportKind.USAGE)
     check_report_period(query)
     with tenant_scope(actor.tenant_id):
-        scope = _read_scope(actor)
-        min_users = 1 if is_own else scope.min_users
+        min_group_size, complete_until = _read_group_size_and_completeness(actor)
+        min_users = 1 if is_own else min_group_size
         counts = _read_counts(actor, query, DIMENSIONS, is_own=is_own, min_users=min_users)
         breakdown, before, suppressed = counts.breakdown, counts.before, counts.suppressed
-        speeds = (
+        latency = (
             None
-            if suppressed.speeds
+            if suppressed.latency
             else _read_latency(actor, query, suppressed, is_own=is_own, min_users=min_users)
         )
         choices = _list_choices(actor, query, breakdown, suppressed, is_own=is_own)
@@ -175,8 +169,8 @@ def read_overview(*, actor: Actor, query: ReportQuery) -> Overview:
             )
             for dimension in DIMENSIONS
         },
-        speeds=speeds,
-        complete_until=scope.complete_until,
+        latency=latency,
+        complete_until=complete_until,
         min_users=min_users,
         choices=choices,
         teams=teams,
@@ -220,23 +214,29 @@ def _read_latency(
     latency = measure_latency(
         filter_visible_records(
             actor,
-            UsageRecord.objects.filter(build_filter_condition(actor, query.filter, is_raw=True)),
+            UsageRecord.objects.filter(
+                build_filter_condition(actor, query.filter, is_for_records=True)
+            ),
         ),
         begins_at=query.starts_at,
         ends_at=query.ends_at,
         min_users=min_users,
     )
-    return replace(latency, before={}) if suppressed.speeds_before else latency
+    return replace(latency, before={}) if suppressed.latency_before else latency
 
 
-def _read_scope(actor: Actor) -> _OverviewScope:
+def _read_group_size_and_completeness(actor: Actor) -> tuple[int, datetime | None]:
+    """Return the minimum size of groups, and the time until which rollups are complete.
+
+    One query.
+    """
     state = RollupState.objects.filter(tenant_id=OuterRef("id"))
     row = (
         Tenant.objects.annotate(until=Subquery(state.values("complete_until")[:1]))
         .values("min_group_users", "until")
         .get(id=actor.tenant_id)
     )
-    return _OverviewScope(row["min_group_users"], row["until"])
+    return row["min_group_users"], row["until"]
 
 
 def _list_choices(
@@ -248,5 +248,5 @@ def _list_choices(
     is_own: bool,
 ) -> Mapping[str, list[str]]:
     if query.filter.is_empty:
-        return {column: sorted(breakdown.groups[GroupBy(column)]) for column in COLUMNS}
+        return {column: sorted(breakdown.groups.get(GroupBy(column), {})) for column in COLUMNS}
     return suppressed.choices or read_options(actor, query, is_own=is_own)

@@ -21,7 +21,7 @@ from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import InvalidValue
 from tenants.base.permissions import Permission
 from tenants.models import Membership, Team, TeamMembership, Tenant, UsageDay, UsageHour
-from tenants.models.rollup import SERVICES
+from tenants.models.rollup import SERVICE_KEYS_USER_ID
 from tenants.security.authorization.actor import Actor
 from tenants.usage.reports.counters import COUNTER_NAMES, UsageCounters, sum_counters
 from tenants.usage.reports.filters import NO_FILTER, ReportFilter, build_filter_condition
@@ -30,7 +30,8 @@ from tenants.usage.reports.suppression.small_groups import Suppression, find_sup
 from tenants.usage.rollups.operations import find_complete_until
 
 MAX_DAYS: Final = 366
-SERVICE_KEYS: Final = str(SERVICES)  # ReportRow.key of all service keys, if grouped by user
+# ReportRow.key of all service keys, if grouped by user.
+SERVICE_KEYS: Final = str(SERVICE_KEYS_USER_ID)
 
 
 class GroupBy(StrEnum):
@@ -63,8 +64,8 @@ class ReportQuery:
     end: date  # exclusive
     group_by: GroupBy | None = None  # None: only the total
     filter: ReportFilter = NO_FILTER
-    # A time in the last hour of a period of 24 full hours, which replaces `start` and `end`;
-    # GroupBy.DAY then groups by hour. None: the period is from `start` to `end`.
+    # A time in the last hour of the period, which then has 24 full hours. `start` and `end` are
+    # ignored, and GroupBy.DAY groups by hour. None: the period is from `start` to `end`.
     hours_until: datetime | None = None
 
     @property
@@ -119,7 +120,11 @@ class _GroupCounters:
 
 
 def read_report(*, actor: Actor, kind: ReportKind, query: ReportQuery) -> Report:
-    """Return a report. Three to seven queries. Raises Forbidden, InvalidValue."""
+    """Return a report. Two to seven queries. Raises Forbidden, InvalidValue.
+
+    If the tenant's reports suppress small groups, a report of the tenant's usage by user has only
+    the total.
+    """
     is_own = is_limited_to_own(actor, kind)
     check_report_period(query)
     with tenant_scope(actor.tenant_id):
@@ -133,7 +138,7 @@ def read_report(*, actor: Actor, kind: ReportKind, query: ReportQuery) -> Report
             suppressed_total = find_total_suppression(kind, total.users, min_users)
             suppressed = _find_suppressed_groups(groups, total, query.group_by, min_users)
         else:
-            suppressed_total, suppressed = _find_suppressed_of_filter(actor, query, min_users)
+            suppressed_total, suppressed = _find_suppressed_in_filter(actor, query, min_users)
         until = find_complete_until(actor.tenant_id)
     if suppressed_total is not None and not query.filter.is_empty:
         # The sum of the groups would reveal the suppressed total.
@@ -166,7 +171,7 @@ def get_min_group_size(*, actor: Actor) -> int:
 
 
 def read_min_group_size(actor: Actor) -> int:
-    """Return the minimum size of groups without a permission check. One query."""
+    """Return the minimum size of groups in reports. Checks no permission. One query."""
     return Tenant.objects.values_list("min_group_users", flat=True).get(id=actor.tenant_id)
 
 
@@ -234,9 +239,9 @@ def _read_groups(rollups: QuerySet[Any], query: ReportQuery) -> dict[str, _Group
     if group_by is GroupBy.DAY:
         return {
             format_time_key(query, sums[column]): _GroupCounters(
-                _to_counters(sums), exclude_services(sums["who"].split())
+                _to_counters(sums), exclude_services(sums["user_ids"].split())
             )
-            for sums in rollups.values(column).annotate(**_SUMS, who=_USER_IDS)
+            for sums in rollups.values(column).annotate(**_SUMS, user_ids=_USER_IDS)
         }
     users: defaultdict[str, list[str]] = defaultdict(list)
     for key, user_id in rollups.values_list(column, "user_id").distinct():
@@ -256,7 +261,7 @@ def _read_counters_by_user(rollups: QuerySet[Any]) -> dict[UUID, UsageCounters]:
 def _sum_users(counters_of: Mapping[UUID, UsageCounters], users: Iterable[UUID]) -> _GroupCounters:
     user_ids = list(users)
     return _GroupCounters(
-        sum_counters([UsageCounters(), *(counters_of[user] for user in user_ids)]),
+        sum_counters(counters_of[user] for user in user_ids),
         exclude_services(map(str, user_ids)),
     )
 
@@ -326,7 +331,7 @@ def find_total_suppression(
     return Suppression.TOO_FEW_USERS if is_hidden else None
 
 
-def _find_suppressed_of_filter(
+def _find_suppressed_in_filter(
     actor: Actor, query: ReportQuery, min_users: int
 ) -> tuple[Suppression | None, dict[str, Suppression]]:
     """Return why the total of the filtered usage is suppressed, and the suppressed groups.
@@ -336,20 +341,26 @@ def _find_suppressed_of_filter(
     if min_users == 1:
         return None, {}
     group_by = query.group_by
-    part = build_filtered_usage(
+    filtered_usage = build_filtered_usage(
         actor, query.filter, min_users=min_users, by_team=group_by is GroupBy.TEAM
     )
     rows = select_rollups_of_everybody(actor, begins_at=query.starts_at, query=query)
     if group_by is GroupBy.DAY:
-        times = {
+        tables_by_time = {
             format_time_key(query, at): table
-            for at, table in part.read_tables_by_time(rows).items()
+            for at, table in filtered_usage.read_tables_by_time(rows).items()
         }
-        return part.find_suppression(part.merge(times.values())), part.find_suppressed_times(times)
+        return (
+            filtered_usage.find_suppression(filtered_usage.merge_tables(tables_by_time.values())),
+            filtered_usage.find_suppressed_times(tables_by_time),
+        )
     if group_by is None:
-        return part.find_suppression(part.read_table(rows)), {}
-    table = part.read_table(rows, group_by.value)
-    return part.find_suppression(table), part.find_suppressed_groups(table, group_by.value)
+        return filtered_usage.find_suppression(filtered_usage.read_table(rows)), {}
+    table = filtered_usage.read_table(rows, group_by.value)
+    return (
+        filtered_usage.find_suppression(table),
+        filtered_usage.find_suppressed_groups(table, group_by.value),
+    )
 
 
 def _to_row(
@@ -366,7 +377,7 @@ def _to_counters(sums: Mapping[str, Any]) -> UsageCounters:
 
 
 def exclude_services(user_ids: Iterable[str]) -> frozenset[str]:
-    return frozenset(user_ids) - {str(SERVICES)}
+    return frozenset(user_ids) - {str(SERVICE_KEYS_USER_ID)}
 
 
 def format_time_key(query: ReportQuery, starts_at: datetime) -> str:

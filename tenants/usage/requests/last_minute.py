@@ -69,6 +69,7 @@ def read_last_minute(*, actor: Actor, now: datetime) -> LastMinute:
         acceptances = filter_visible_records(actor, outcomes).aggregate(
             num=Count("request_id", distinct=True),
             users=Count("user_id", distinct=True),
+            # aggregate() allows only aggregates. Without outcomes, this is None, and `users` is 0.
             min_users=Max(_select_min_users(actor)),
         )
     is_own = not actor.has_permission(Permission.READ_USAGE)

@@ -76,7 +76,8 @@ def _split_into_stages(record: CompletionRecord) -> Iterator[LatencyStage]:
         until_ms = record.total_ms if ended_ms is None else ended_ms
         # The times come from different clock readings and may differ by rounding.
         duration_ms = max(0.0, until_ms - start_ms)
-        # The budget of `filter` ends with the first text. Without text, it lasts to the end.
+        # The budget of `filter` is for the time to the first text. Without text, this stage lasts
+        # until the end of the completion, so the budget does not apply.
         is_without_text = is_last and name == "filter"
         budget_ms = None if is_without_text else _get_budget_ms(record.mode, name)
         yield LatencyStage(name, start_ms, duration_ms, budget_ms, is_interrupted=is_last)
@@ -158,8 +159,8 @@ def _describe_slow_engine(record: CompletionRecord, stage: LatencyStage) -> Find
     if record.cached_tokens is None:
         return Finding(
             gettext_noop(
-                "Slow engine: {took} ms. It stopped before it reported how much of the "
-                "prompt was cached."
+                "Slow engine: {took} ms. The engine did not report how much of the prompt was "
+                "cached."
             ),
             took=Quantity(stage.duration_ms),
         )

@@ -177,7 +177,7 @@ def _build_page(rows: Iterable[UsageRecord], order: RequestSort, limit: int) -> 
 
 def _filter_records(actor: Actor, request_filter: RequestFilter) -> QuerySet[UsageRecord]:
     records = UsageRecord.objects.filter(
-        build_filter_condition(actor, request_filter.report_filter, is_raw=True),
+        build_filter_condition(actor, request_filter.report_filter, is_for_records=True),
         occurred_at__gte=request_filter.since,
         occurred_at__lt=request_filter.ends_at,
     )

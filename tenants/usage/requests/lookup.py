@@ -1,8 +1,7 @@
 """Lookup of one completion's record by its ID."""
 
 import uuid
-from datetime import datetime, timedelta
-from typing import Final
+from datetime import datetime
 
 from django.db.models import Min
 
@@ -17,9 +16,7 @@ from tenants.security.audit.operations import record_read
 from tenants.security.authorization.actor import Actor, build_system_actor
 from tenants.security.authorization.directory import list_tenants
 from tenants.usage.reports.filters import filter_visible_records
-
-# The greatest difference that is expected between a request's time and the time in its ID.
-_MAX_DEVIATION: Final = timedelta(seconds=60)
+from tenants.usage.rollups.dirty_hours import MAX_ID_DEVIATION
 
 
 def find_request(
@@ -35,7 +32,7 @@ def find_request(
     """
     try:
         made_at = from_unix_ms(request_id.int >> 80)
-        first, last = made_at - _MAX_DEVIATION, made_at + _MAX_DEVIATION
+        first, last = made_at - MAX_ID_DEVIATION, made_at + MAX_ID_DEVIATION
     except OverflowError:  # not a version 7 UUID
         raise _make_not_found_error() from None
     with tenant_scope(actor.tenant_id):

@@ -10,7 +10,7 @@ from tenants.usage.requests.latency_explanation import LatencyExplanation, Laten
 
 WIDTH: Final = 80
 _BAR_WIDTH: Final = 36
-_EIGHTHS: Final = " ▏▎▍▌▋▊▉█"  # blocks of 0 to 8 eighths of a column
+_EIGHTHS: Final[tuple[str, ...]] = ("", *"▏▎▍▌▋▊▉")  # blocks of 0 to 7 eighths of a column
 
 
 def format_waterfall(
@@ -70,7 +70,7 @@ def _draw_bar(start_ms: float, duration_ms: float, total_ms: float) -> str:
     begin = min(_BAR_WIDTH - 1, int(start_ms / total_ms * _BAR_WIDTH))
     eighths = max(1, round(duration_ms / total_ms * _BAR_WIDTH * 8))
     eighths = min(eighths, (_BAR_WIDTH - begin) * 8)
-    return " " * begin + "█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip()
+    return " " * begin + "█" * (eighths // 8) + _EIGHTHS[eighths % 8]
 
 
 def _format_first_token(record: CompletionRecord, explanation: LatencyExplanation) -> str:

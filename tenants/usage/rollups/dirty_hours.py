@@ -13,7 +13,7 @@ from tenants.models import DirtyHour, Outcome, TypingReport, UsageRecord
 
 HOUR: Final = timedelta(hours=1)
 # The greatest difference that is expected between a request's time and the time in its ID.
-AROUND: Final = timedelta(seconds=60)
+MAX_ID_DEVIATION: Final = timedelta(seconds=60)
 _VERSION_WITH_TIME: Final = 7  # of UUIDs that contain their time
 
 
@@ -29,7 +29,7 @@ def lock_rollups(tenant_id: TenantId) -> None:
 
 
 def get_hour(moment: datetime) -> datetime:
-    """Return the start of the hour."""
+    """Return the start of the hour that contains `moment`."""
     return moment.replace(minute=0, second=0, microsecond=0)
 
 
@@ -57,7 +57,7 @@ def _list_hours_of_request(request_id: uuid.UUID) -> Iterator[datetime]:
         return  # no gateway created this ID, so it belongs to no completion
     try:
         made_at = from_unix_ms(request_id.int >> 80)
-        yield get_hour(made_at - AROUND)
-        yield get_hour(made_at + AROUND)
+        yield get_hour(made_at - MAX_ID_DEVIATION)
+        yield get_hour(made_at + MAX_ID_DEVIATION)
     except OverflowError:
         return

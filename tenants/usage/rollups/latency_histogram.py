@@ -39,5 +39,6 @@ def compute_percentile_ms(histogram: Mapping[int, int], percent: float) -> float
     for bucket in sorted(histogram):
         num_so_far += histogram[bucket]
         if num_so_far > rank:
+            # The time whose relative distance to both ends of the bucket is RELATIVE_ERROR.
             return 2 * _BASE**bucket / (_BASE + 1)
     return None

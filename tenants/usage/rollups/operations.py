@@ -37,11 +37,17 @@ from tenants.models import (
     UsageDay,
     UsageHour,
 )
-from tenants.models.rollup import SERVICES
+from tenants.models.rollup import SERVICE_KEYS_USER_ID
 from tenants.policy.data_classes import DataClass
 from tenants.security.authorization.directory import list_tenants
 from tenants.usage.rollups import sql
-from tenants.usage.rollups.dirty_hours import AROUND, HOUR, get_hour, lock_rollups, mark_hours_dirty
+from tenants.usage.rollups.dirty_hours import (
+    HOUR,
+    MAX_ID_DEVIATION,
+    get_hour,
+    lock_rollups,
+    mark_hours_dirty,
+)
 
 DAY: Final = timedelta(days=1)
 # The longest time that is expected from a request to the arrival of its record in Redis. The record
@@ -154,9 +160,9 @@ def _count_hour(cursor: Any, tenant_id: TenantId, hour: datetime) -> None:
         "tenant": tenant_id,
         "start": hour,
         "end": hour + HOUR,
-        "first_id": _build_request_id_at(hour - AROUND, filler="0"),
-        "last_id": _build_request_id_at(hour + HOUR + AROUND, filler="f"),
-        "services": SERVICES,
+        "first_id": _build_request_id_at(hour - MAX_ID_DEVIATION, filler="0"),
+        "last_id": _build_request_id_at(hour + HOUR + MAX_ID_DEVIATION, filler="f"),
+        "services": SERVICE_KEYS_USER_ID,
     }
     cursor.execute(f"SELECT {sql.HAS_RECORDS}", parameters)
     (has_records,) = cursor.fetchone()

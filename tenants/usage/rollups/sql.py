@@ -135,7 +135,8 @@ WHERE tenant_id = %(tenant)s AND starts_at >= %(start)s AND starts_at < %(end)s
 GROUP BY {", ".join(KEYS)}
 """  # noqa: S608
 
-# `size` is the number of a bucket, `number` is the number of requests in it.
+# `size` is the number of a bucket, `number` is the number of requests in it. The statements below
+# join the arrays of a mode to each row of this mode. `min` then takes the arrays from the group.
 _LATENCY_BUCKETS: Final = """
 counted AS (
     SELECT mode, array_agg(size ORDER BY size) AS sizes, array_agg(number ORDER BY size) AS counts

@@ -25,7 +25,6 @@ def run_verifier(command: str, file: Path, keys: Path) -> str:
 
 
 def change_middle_byte(file: Path) -> None:
-    """Change the middle byte of the file."""
     data = bytearray(file.read_bytes())
     data[len(data) // 2] ^= 1
     file.write_bytes(data)

@@ -24,10 +24,11 @@ from tests.stack.running import Stack
 from tests.stack.waiting import wait_until
 
 pytestmark = [pytest.mark.engine, pytest.mark.deep]  # long
-# A request reserves its maximum cost: some 0.0003 if it may generate 4 tokens, and 0.0006 if it may
-# generate 512. The first limit therefore admits a few requests.
+# A request reserves its maximum cost, at the prices of tests.fakes.billing. That is some 0.0003 for
+# a completion (2,000 prompt tokens and 4 generated tokens), so the first limit admits a few. It is
+# some 0.006 for a chat request, so the first limit admits none.
 _LIMIT, _RAISED_LIMIT = "0.001", "50"
-_LONG = {"prompt": "value = value + 1\n" * 400, "suffix": "\n"}
+_LONG_PROMPT = {"prompt": "value = value + 1\n" * 400, "suffix": "\n"}
 # Usage is rated every 15 s, after its ingestion. The worker shares two cores with all other tests.
 _RATED_S = 240.0
 
@@ -62,7 +63,7 @@ def has_stopped(stack: Stack, key: str) -> bool:
 
     A completion can also be empty for another reason, such as load, so the reason is compared.
     """
-    complete(stack, key, **_LONG)
+    complete(stack, key, **_LONG_PROMPT)
     reason: str | None = complete(stack, key).headers.get("X-Caret-Finish-Reason")
     return reason == "budget_exceeded" and error_code_of(request_chat(stack, key)) == reason
 

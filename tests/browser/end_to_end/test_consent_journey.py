@@ -40,6 +40,7 @@ def test_withdrawing_consent_erases_captured_content_and_leaves_a_certificate(
     withdraw_consent(developers_page)
     run_now("tenants.privacy.tasks.clean_up_content")
     wait_until(lambda: num_captured(company) == 0, timeout_s=_MAX_WORKER_S)
+    # This completion has no consent. The last line checks that nothing of it is stored.
     complete(stack, key)
 
     auditors_page = tabs.open(session_of(company.people[Role.AUDITOR]))

@@ -80,7 +80,7 @@ def _make_server() -> Any:
             "metadata": {"inline": [_SETTINGS["serviceProvider"]]},
             "key_file": _SETTINGS["keyFile"],
             "cert_file": _SETTINGS["certificateFile"],
-            "crypto_backend": "XMLSecurity",
+            "crypto_backend": "XMLSecurity",  # a package; the default needs the program xmlsec1
         }
     )
     return Server(config=config)
@@ -103,13 +103,13 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"])).decode()
         email = parse_qs(body)["login"][0]
-        (encoded,) = parse_qs(urlsplit(self.path).query)["SAMLRequest"]
-        self._send(self._respond(encoded, email).encode(), "text/html")
+        (saml_request,) = parse_qs(urlsplit(self.path).query)["SAMLRequest"]
+        self._send(self._respond(saml_request, email).encode(), "text/html")
 
-    def _respond(self, encoded: str, email: str) -> str:
+    def _respond(self, saml_request: str, email: str) -> str:
         """Return the page that posts the response to the service provider."""
         idp = self.server_of_pysaml2
-        message = idp.parse_authn_request(encoded, BINDING_HTTP_REDIRECT).message
+        message = idp.parse_authn_request(saml_request, BINDING_HTTP_REDIRECT).message
         arguments = idp.response_args(message)
         response = idp.create_authn_response(
             identity={"mail": [email], "displayName": ["Grace Hopper"]},

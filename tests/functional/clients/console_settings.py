@@ -1,21 +1,20 @@
-"""The settings of other clients, as the console shows them."""
+"""The settings of clients that are not Caret's own, as the console shows them."""
 
 import re
 
 from console.texts.editor_settings import EDITORS
 
 
-def settings_of(code: str) -> str:
+def find_template(code: str) -> str:
     """Return the settings of the client with this code, with the placeholders URL and KEY."""
     return next(editor.text for editor in EDITORS if editor.code == code)
 
 
-def fill_in(settings: str, url: str, key: str) -> str:
-    """Replace the placeholders URL and KEY."""
+def fill_template(template: str, url: str, key: str) -> str:
     values = {"URL": url, "KEY": key}
-    return re.sub(r"\b(URL|KEY)\b", lambda match: values[match[0]], settings)
+    return re.sub(r"\b(URL|KEY)\b", lambda match: values[match[0]], template)
 
 
-def settings_for(code: str, url: str, key: str) -> str:
+def make_settings(code: str, url: str, key: str) -> str:
     """Return the client's settings with the URL of a gateway and an API key in them."""
-    return fill_in(settings_of(code), url, key)
+    return fill_template(find_template(code), url, key)

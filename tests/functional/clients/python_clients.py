@@ -25,7 +25,7 @@ SCENARIO = json.load(sys.stdin)
 URL, KEY, HOME = SCENARIO["url"], SCENARIO["key"], Path(SCENARIO["home"])
 PREFIX, SUFFIX = SCENARIO["prefix"], SCENARIO["suffix"]
 MESSAGES = [{"role": "user", "content": PREFIX}]
-HEADERS = {"Authorization": f"Bearer {KEY}", "X-Caret-Editor": "openai"}
+HEADERS = {"Authorization": f"Bearer {KEY}"}
 LLM_MODELS = f"""\
 - model_id: caret
   model_name: caret
@@ -72,8 +72,8 @@ def call_ollama() -> dict[str, Any]:
         "text": completion.response,
         "running": client.ps().models[0].model,
         "capabilities": client.show(model).capabilities,
-        "done": [line.done for line in lines][-1],
-        "loading": client.chat(model=model, messages=[]).done_reason,
+        "done": lines[-1].done,
+        "loading": client.chat(model=model, messages=[]).done_reason,  # loads the model
         "refusal": refusal,
     }
 
@@ -106,11 +106,11 @@ def call_langchain() -> dict[str, Any]:
 
 
 def call_litellm() -> dict[str, Any]:
-    at = {"api_base": f"{URL}/v1", "api_key": KEY, "max_tokens": 12}
+    fields = {"api_base": f"{URL}/v1", "api_key": KEY, "max_tokens": 12}
     text = litellm.text_completion(
-        model="text-completion-openai/caret", prompt=PREFIX, suffix=SUFFIX, **at
+        model="text-completion-openai/caret", prompt=PREFIX, suffix=SUFFIX, **fields
     )
-    chat = litellm.completion(model="openai/caret", messages=MESSAGES, **at)
+    chat = litellm.completion(model="openai/caret", messages=MESSAGES, **fields)
     return {"text": text.choices[0].text, "finish_reason": chat.choices[0].finish_reason}
 
 

@@ -1,11 +1,8 @@
 """An installation that `manage.py up` starts, with a mail server and a DNS server beside it."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -14,20 +11,16 @@ from caret.local.processes.process_tag import home_digest, terminate_tagged
 from tests.fakes.dns_server import DnsServer, dns_server_in_thread
 from tests.functional.conftest import Installation
 from tests.stack.commands import environment_for
+from tests.stack.mail_server import MailServer, mail_server
 from tests.stack.ports import free_ports
 
-if TYPE_CHECKING:
-    from tests.stack.mail_server import MailServer
-
-# code-server replaces URLs of 127.0.0.1 and localhost. Chromium resolves this name to
-# 127.0.0.1.
+# code-server replaces URLs of 127.0.0.1 and localhost with URLs of its own proxy, but not URLs of
+# this name. Chromium resolves the name to 127.0.0.1.
 _CONSOLE_HOST = "caret.localhost"
 
 
 @pytest.fixture
 def mail() -> Iterator[MailServer]:
-    from tests.stack.mail_server import mail_server
-
     with tempfile.TemporaryDirectory() as folder, mail_server(Path(folder)) as server:
         yield server
 

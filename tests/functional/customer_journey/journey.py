@@ -1,4 +1,4 @@
-"""The journey of a new customer, step by step, each with its time and its picture."""
+"""The journey of a new customer. Each step has a time and a picture."""
 
 import os
 import re
@@ -39,10 +39,10 @@ print(*issue_due_invoices(find_tenant(slug=sys.argv[1]), now=after_grace))
 
 @dataclass
 class Journey:
-    """Times the steps, and takes a picture at the end of each."""
+    """Times the steps, and takes a picture at the end of each step."""
 
     folder: Path = PICTURES
-    steps: list[tuple[str, float]] = field(default_factory=list)  # with their seconds
+    steps: list[tuple[str, float]] = field(default_factory=list)  # titles and seconds
 
     def __post_init__(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -82,7 +82,7 @@ def _take_picture(page: Page, file: Path) -> None:
 
 
 def issue_invoice_after_the_month(slug: str, environment: dict[str, str]) -> str:
-    """Issue the current month's invoice, and return its number."""
+    """Issue the current month's invoice, the tenant's only one, and return its number."""
     process = subprocess.run(
         [sys.executable, "-c", _ISSUE_INVOICE, slug],
         cwd=REPOSITORY,
@@ -94,4 +94,5 @@ def issue_invoice_after_the_month(slug: str, environment: dict[str, str]) -> str
         check=False,
     )
     assert process.returncode == 0, process.stderr
-    return process.stdout.splitlines()[-1]  # after lines of the log
+    (number,) = process.stdout.splitlines()[-1].split()  # after lines of the log
+    return number

@@ -50,7 +50,7 @@ TYPED: Final = "        self.path = path\nself.m"  # the editor indents after a 
 _SLOW_MS: Final = 60_000.0
 _EXPECT_MS: Final = 5_000.0  # Playwright's default
 _TIMEOUT_S: Final = 60.0
-_FONTS: Final = "https://fonts.googleapis.com/**"  # the provider's pages ask for them
+_FONTS: Final = "https://fonts.googleapis.com/**"  # requested by the identity provider's pages
 
 
 @dataclass
@@ -115,7 +115,7 @@ def _operator_creates_the_customer(parts: JourneyParts) -> None:
         page.get_by_label("Name", exact=True).fill("Initech")
         page.get_by_label("E-mail address of the first owner").fill(OWNER)
         page.get_by_label("Plan").select_option(label="Demonstration")
-        # The next code, because each code works once.
+        # The next code, because each code works only once.
         page.get_by_label("Code from your authenticator app").fill(account.code(later_by=1))
     with parts.journey.step("The operator creates the tenant", page):
         page.get_by_role("button", name="Create tenant").click()

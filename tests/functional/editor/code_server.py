@@ -26,12 +26,12 @@ from tests.stack.ports import free_port
 from tests.stack.waiting import wait_until
 
 _BUILD: Final = REPOSITORY / "platform" / "scripts" / "build_clients"
-_LOCK: Final = Path(__file__).parents[1] / "clients" / "code_server"
+_LOCK_FOLDER: Final = Path(__file__).parents[1] / "clients" / "code_server"
 _CACHE: Final = REPOSITORY / ".caret" / "cache"
-_INSTALL_S: Final = 600.0
-_START_S: Final = 60.0
+_COMMAND_TIMEOUT_S: Final = 600.0
+_START_TIMEOUT_S: Final = 60.0
 _NPM: Final = ("--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline", "--silent")
-# Turns off prompts, greetings and the editor's own completions.
+# Turns off prompts, greetings and the editor's own automatic completions.
 _QUIET: Final[dict[str, Any]] = {
     "chat.disableAIFeatures": True,
     "editor.quickSuggestions": {"other": "off"},
@@ -62,8 +62,8 @@ class CodeServer:
 
 
 def install() -> CodeServer:
-    """Install once for each lock file; some 800 MB."""
-    lock = (_LOCK / "package-lock.json").read_bytes()
+    """Install code-server once for each lock file. It takes about 800 MB."""
+    lock = (_LOCK_FOLDER / "package-lock.json").read_bytes()
     folder = _CACHE / f"code-server-{hashlib.sha256(lock).hexdigest()[:12]}"
     modules = folder / "node_modules"
     code_server = CodeServer(
@@ -74,11 +74,12 @@ def install() -> CodeServer:
     if not complete_marker.exists():
         folder.mkdir(parents=True, exist_ok=True)
         for name in ("package.json", "package-lock.json"):
-            shutil.copy(_LOCK / name, folder)
+            shutil.copy(_LOCK_FOLDER / name, folder)
         path = {"PATH": os.pathsep.join([str(code_server.node.parent), os.environ["PATH"]])}
         _run("npm", "ci", *_NPM, cwd=folder)
-        # code-server's own scripts would do this. Its shrinkwraps pin the versions, but `npm ci`
-        # reports them as incomplete. Its extensions need TypeScript to find definitions.
+        # code-server's own scripts would install these packages. Its shrinkwraps pin the versions,
+        # but `npm ci` reports the shrinkwraps as incomplete. Its extensions need TypeScript to find
+        # definitions.
         server = modules / "code-server" / "lib" / "vscode"
         for part in (server, server / "extensions"):
             _run("npm", "install", "--omit=dev", *_NPM, cwd=part, environment=path)
@@ -118,7 +119,7 @@ def running(
         subprocess.Popen(command, env=environment, cwd=home, stdout=log, stderr=log) as process,
     ):
         try:
-            wait_until(lambda: is_responding(f"{url}/healthz"), timeout_s=_START_S)
+            wait_until(lambda: is_responding(f"{url}/healthz"), timeout_s=_START_TIMEOUT_S)
             yield url
         finally:
             process.terminate()
@@ -131,7 +132,7 @@ def _run(*command: str, cwd: Path | None = None, environment: dict[str, str] | N
         env=os.environ | (environment or {}),
         capture_output=True,
         text=True,
-        timeout=_INSTALL_S,
+        timeout=_COMMAND_TIMEOUT_S,
         check=False,
     )
     assert process.returncode == 0, f"{command}: {process.stdout}{process.stderr}"

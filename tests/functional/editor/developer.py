@@ -31,6 +31,8 @@ class Developer:
 
     @property
     def log(self) -> str:
+        """Return the log of the language server."""
+        # `environment_of` sets the variable XDG_STATE_HOME to the folder of the same name.
         return (self.home / "XDG_STATE_HOME" / "caret" / "caret-ls.log").read_text()
 
     def records(self, kind: type[Record]) -> list[Record]:
@@ -50,6 +52,11 @@ class Developer:
 
         assert await wait_until(are_there), f"{len(self.records(kind))} of {count} were delivered"
         return self.records(kind)
+
+    async def num_records(self, kind: type[Record]) -> int:
+        """Return the number of records of this kind, after all that has ended is delivered."""
+        await self.site.num_records()  # waits until everything is delivered
+        return len(self.records(kind))
 
     @asynccontextmanager
     async def editor(self, **environment: str) -> AsyncIterator[LanguageServer]:

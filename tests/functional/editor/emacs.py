@@ -20,10 +20,9 @@ from tests.stack.waiting import wait_until as wait_for_condition
 EMACS: Final = shutil.which("emacs")
 PACKAGES: Final = Path("/usr/share/emacs/site-lisp/elpa")  # where Debian installs packages
 TIMEOUT_S: Final = 60.0
-# The terminal's code of C-RET.
-CONTROL_RETURN: Final = "\x1b[27;5;13~"
+CONTROL_RETURN: Final = "\x1b[27;5;13~"  # the terminal's code for C-RET
 _COMMAND: Final = " ".join(json.dumps(word) for word in (sys.executable, "-m", "caret_ls"))
-# Without Debian's lsp-mode: its test loads the sources of its repository instead.
+# Without Debian's lsp-mode, because the test of lsp-mode loads the sources of its repository.
 _LOAD_PACKAGES: Final = f"""\
 (dolist (folder (directory-files "{PACKAGES}" t "^[a-z]"))
   (unless (string-match-p "lsp-mode" folder) (add-to-list 'load-path folder)))
@@ -47,9 +46,10 @@ class Emacs:
         output = subprocess.run(
             command, env=self.environment, capture_output=True, text=True, check=True, timeout=30
         ).stdout
+        # emacsclient prints the JSON as a Lisp string, which is also a JSON string.
         return json.loads(json.loads(output))
 
-    async def evaluates(self, expression: str) -> Any:
+    async def wait_for_value(self, expression: str) -> Any:
         """Wait until the expression has a value other than nil, and return it."""
         values: list[Any] = []
 
@@ -64,7 +64,7 @@ class Emacs:
 
 @contextmanager
 def running_emacs(home: Path, file: Path, init: str, **variables: str) -> Iterator[Emacs]:
-    """Run Emacs with a file open. In `init`, COMMAND stands for the server's command."""
+    """Run Emacs with a file open. In `init`, COMMAND stands for the language server's command."""
     assert EMACS is not None
     config = home / "init.el"
     init = init.replace("COMMAND", _COMMAND)

@@ -58,7 +58,8 @@ class ScriptedGateway:
         wait_until(is_settled, timeout_s=TIMEOUT_S)
         return self.requests(path)[-1]
 
-    def has_cancelled(self, id: str) -> bool:
+    def has_received_cancel(self, id: str) -> bool:
+        """Return True if the editor has cancelled the request with this ID."""
         frames = list(self.fake.received)
         return any(frame["type"] == "cancel" and frame["id"] == id for frame in frames)
 
@@ -66,14 +67,14 @@ class ScriptedGateway:
 @contextmanager
 def run_in_thread(serve: AbstractAsyncContextManager[Served]) -> Iterator[tuple[Loop, Served]]:
     """Serve on an event loop in a thread of its own, because Playwright's calls block."""
-    ready, stopped = threading.Event(), asyncio.Event()
+    ready, stop_event = threading.Event(), asyncio.Event()
     served: list[Served] = []
 
     async def run() -> None:
         async with serve as server:
             served.append(server)
             ready.set()
-            await stopped.wait()
+            await stop_event.wait()
 
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=lambda: loop.run_until_complete(run()))
@@ -82,7 +83,7 @@ def run_in_thread(serve: AbstractAsyncContextManager[Served]) -> Iterator[tuple[
         assert ready.wait(TIMEOUT_S)
         yield loop, served[0]
     finally:
-        loop.call_soon_threadsafe(stopped.set)
+        loop.call_soon_threadsafe(stop_event.set)
         thread.join()
         loop.close()
 

@@ -71,7 +71,10 @@ async def _send_later(editor: ServerConnection, text: str | bytes, delay_s: floa
 
 @asynccontextmanager
 async def _until_disconnected() -> AsyncIterator[None]:
-    """Suppress the error of a closed connection, which ends the block and its pending frames."""
+    """Suppress the error of a closed connection.
+
+    The error ends the block. Frames that are still delayed are lost.
+    """
     try:
         yield
     except* ConnectionClosed:

@@ -52,7 +52,7 @@ def _run_bare(*words: str) -> "subprocess.CompletedProcess[str]":
     )
 
 
-@pytest.mark.deep  # long
+@pytest.mark.deep  # builds the clients a second time
 def test_the_same_sources_give_the_same_bytes(downloads: Path, tmp_path: Path) -> None:
     second_build = _build(tmp_path, "--without-vscode")
 
@@ -67,9 +67,9 @@ def test_python_alone_runs_the_language_server(server: Path) -> None:
 
 
 def test_an_outdated_python_prints_the_required_version(server: Path) -> None:
-    pretend = "import runpy, sys; sys.version_info = (3, 9, 6); runpy.run_path(sys.argv[1])"
+    code = "import runpy, sys; sys.version_info = (3, 9, 6); runpy.run_path(sys.argv[1])"
 
-    process = _run_bare("-c", pretend, str(server))
+    process = _run_bare("-c", code, str(server))
 
     assert process.returncode == 1
     assert process.stderr.startswith("caret-ls needs Python 3.11 or newer; ")
@@ -89,7 +89,8 @@ async def test_the_language_server_connects_to_the_gateway(server: Path, tmp_pat
 def test_the_language_server_knows_the_addresses_of_its_installation(server: Path) -> None:
     code = (
         "import sys; sys.path.insert(0, sys.argv[1]); from pathlib import Path;"
-        "from caret_ls.settings import read; settings, _ = read({}, Path('/missing'), None);"
+        "from caret_ls.settings import read_settings;"
+        " settings, _ = read_settings({}, Path('/missing'), None);"
         "print(settings.gateway_url, settings.console_url)"
     )
 
@@ -147,7 +148,9 @@ def test_the_files_for_other_editors_are_valid_and_name_caret(downloads: Path) -
     provider = zed["edit_predictions"]["open_ai_compatible_api"]
     assert provider["api_url"] == f"{_GATEWAY}/v1/completions"
     assert helix["language-server"]["caret"]["command"] == "caret-ls"
-    assert all("caret" in language["language-servers"] for language in helix["language"])
+    languages = helix["language"]
+    assert languages
+    assert all("caret" in language["language-servers"] for language in languages)
     assert template["programArgs"]["default"].endswith('.local/bin/caret-ls"')
     assert {"python", "typescriptreact"} <= {
         mapping["languageId"] for mapping in template["fileTypeMappings"]
@@ -201,4 +204,5 @@ def test_the_extension_has_marketplace_metadata_and_its_installations_urls(
         assert manifest[field]
     assert settings["caret.gatewayUrl"]["default"] == _GATEWAY
     assert settings["caret.consoleUrl"]["default"] == _CONSOLE
+    # Links to other documents would be dead, because the extension does not contain the documents.
     assert "](../" not in vsix.read("extension/readme.md").decode()

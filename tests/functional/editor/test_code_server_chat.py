@@ -65,7 +65,7 @@ def workbench(
 
 
 def _open(workbench: Workbench, name: str) -> Path:
-    """Open a file from the explorer, which the chat may have replaced in the side bar."""
+    """Show the explorer, because the chat may have replaced it, and open a file."""
     workbench.press_keys("Control+Shift+e")
     return workbench.open_file(name)
 
@@ -83,9 +83,10 @@ def _request_explanation(
 
 
 def _send_answer(scripted_chat: ScriptedChat, panel: FrameLocator) -> None:
-    scripted_chat.run(lambda: scripted_chat.gateway.send(*_ANSWER))
+    scripted_chat.run(lambda: scripted_chat.gateway.send(*_ANSWER))  # one part per character
     expect(panel.locator("article").last).to_contain_text("<img src=x>", timeout=_TIMEOUT_MS)
     scripted_chat.run(scripted_chat.gateway.end)
+    # This button replaces the button "Stop" at the end of the answer.
     expect(panel.get_by_role("button", name="Send")).to_be_visible()
 
 
@@ -106,7 +107,7 @@ def test_an_answer_is_streamed_and_its_code_applied_as_a_diff(
     _open(workbench, "applied.py")
     workbench.save_and_expect(file, "def f(b):\n    return b\n")
 
-    (body,) = scripted_chat.gateway.bodies
+    body = scripted_chat.gateway.bodies[-1]
     assert "applied.py`, lines 1 to 2" in body["messages"][-1]["content"]
 
 
@@ -144,8 +145,10 @@ def test_a_refused_question_gets_the_reason(
     workbench: Workbench, scripted_chat: ScriptedChat
 ) -> None:
     scripted_chat.gateway.error = "insufficient_scope"
-    _, panel = _request_explanation(workbench, scripted_chat, "refused.py")
-
-    expect(panel.locator(".note").last).to_have_text(
-        "Your policy or your API key does not allow chats here.", timeout=_TIMEOUT_MS
-    )
+    try:
+        _, panel = _request_explanation(workbench, scripted_chat, "refused.py")
+        expect(panel.locator(".note").last).to_have_text(
+            "Your policy or your API key does not allow chats here.", timeout=_TIMEOUT_MS
+        )
+    finally:
+        scripted_chat.gateway.error = None  # the other tests use the same gateway

@@ -36,8 +36,7 @@ def workbench(
     scripted: ScriptedGateway, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Workbench]:
     home = tmp_path_factory.mktemp("code-server")
-    (home / "shop").mkdir()
-    (home / "shop" / ".git").mkdir()
+    (home / "shop" / ".git").mkdir(parents=True)  # definitions need a repository
     files = {"prices.js": _PRICES, "cart.js": _CART}
     with open_workbench(scripted.fake.url, home, files) as opened:
         yield opened

@@ -58,7 +58,7 @@ def _create_file(ada: Developer) -> tuple[Path, dict[str, str]]:
 
 
 async def _expect_accepted(ada: Developer) -> OutcomeRecord:
-    """Return the outcome that says that the suggestion was accepted."""
+    """Expect that the suggestion is shown and then accepted. Return the second outcome."""
     first, second = (await ada.wait_for_records(OutcomeRecord, 2))[:2]
     assert (first.event, second.event) == ("shown", "accepted")
     assert first.display_ms is not None
@@ -72,9 +72,9 @@ async def test_lsp_mode_shows_and_accepts_a_suggestion(ada: Developer) -> None:
     file, variables = _create_file(ada)
 
     with running_emacs(ada.home, file, init, **variables) as emacs:
-        await emacs.evaluates("lsp-inline-completion-mode")
+        await emacs.wait_for_value("lsp-inline-completion-mode")
         emacs.press(_TYPED)
-        suggestion = await emacs.evaluates(
+        suggestion = await emacs.wait_for_value(
             f"(and (overlayp {_OVERLAY}) (overlay-get {_OVERLAY} 'after-string))"
         )
         emacs.press(CONTROL_RETURN)
@@ -89,7 +89,7 @@ async def test_eglot_completes_with_a_suggestion(ada: Developer) -> None:
     file, variables = _create_file(ada)
 
     with running_emacs(ada.home, file, _EGLOT, **variables) as emacs:
-        await emacs.evaluates("(eglot-managed-p)")
+        await emacs.wait_for_value("(eglot-managed-p)")
         emacs.press(_TYPED)
         emacs.press(_COMPLETE)
         outcome = await _expect_accepted(ada)

@@ -18,9 +18,9 @@ pytestmark = pytest.mark.engine
 
 _TIMEOUT_S: Final = 30.0
 _PRICES: Final = TierPrices(prompt=1_000_000, cached_prompt=100_000, generated=4_000_000)
-SPENT: Final = SpendingLimits(
+EXHAUSTED_BUDGET: Final = SpendingLimits(
     prices=(TokenPrices(effective_from_ms=0, tiers=dict.fromkeys(Tier, _PRICES)),),
-    budgets=(HardBudget("b", BudgetScope.TENANT, 1),),  # less than any request costs
+    budgets=(HardBudget("b", BudgetScope.TENANT, 1),),  # no request costs so little
 )
 TYPED: Final = "self.path = path\n        self.m"
 
@@ -43,7 +43,7 @@ async def explain_no_suggestion(server: LanguageServer) -> str | None:
 async def test_no_suggestion_is_shown_over_budget_until_the_budget_is_raised(
     ada: Developer,
 ) -> None:
-    ada.publish_changes(spending=SPENT)
+    ada.publish_changes(spending=EXHAUSTED_BUDGET)
     async with ada.editor() as server:
         await server.wait_for_status("ready")
         buffer = open_file(server, ada)
@@ -54,9 +54,10 @@ async def test_no_suggestion_is_shown_over_budget_until_the_budget_is_raised(
 
         assert await wait_until(is_over, timeout_s=_TIMEOUT_S)
         assert await explain_no_suggestion(server) == "over_budget"
-        num_before = len(await ada.wait_for_records(CompletionRecord, 1))  # of the refused request
+        await ada.wait_for_records(CompletionRecord, 1)  # of the refused request
+        num_before = await ada.num_records(CompletionRecord)
         assert await buffer.request_items() == []
-        assert len(ada.records(CompletionRecord)) == num_before
+        assert await ada.num_records(CompletionRecord) == num_before, "a request was sent"
         ada.publish_changes(spending=SpendingLimits())
 
         async def suggests_again() -> bool:
@@ -124,9 +125,9 @@ async def test_switching_the_branch_discards_cached_suggestions(ada: Developer) 
         await server.wait_for_status("ready")
         buffer = open_file(server, ada)
         await type_until_suggested(buffer, TYPED)
-        num_before = len(await ada.wait_for_records(CompletionRecord, 1))
+        num_before = await ada.num_records(CompletionRecord)
         assert await buffer.request_items() != []
-        num_after_repetition = len(ada.records(CompletionRecord))
+        num_after_repetition = await ada.num_records(CompletionRecord)
         git(folder, "switch", "-q", "-c", "other")
 
         async def is_noticed() -> bool:
@@ -136,7 +137,7 @@ async def test_switching_the_branch_discards_cached_suggestions(ada: Developer) 
         await buffer.request_items()
         await ada.wait_for_records(CompletionRecord, num_before + 1)
 
-    assert num_after_repetition == num_before
+    assert num_after_repetition == num_before, "the first suggestion was not cached"
 
 
 def git(folder: Path, *words: str) -> None:

@@ -1,5 +1,6 @@
 """A suggestion grows on the screen of Neovim. The gateway is a fake; the rest is real."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -58,13 +59,13 @@ async def test_the_rest_follows_and_tab_accepts_the_whole(fake: Gateway, neovim:
     neovim.press("<Tab>")
     await wait_until(lambda: bool(fake.outcomes("accepted")), timeout_s=TIMEOUT_S)
 
-    text = neovim.evaluate("join(getline(1, '$'), nr2char(10))").rstrip("\n")
-    assert text == f"{_TEXT}{_LINE}{_FIRST}\n    return a"
+    assert neovim.text == f"{_TEXT}{_LINE}{_FIRST}\n    return a"
     assert len(fake.outcomes("shown")) == 1
 
 
 async def test_the_shown_part_stays_when_the_engine_dies(fake: Gateway, neovim: Neovim) -> None:
     await fake.send(type="error", id=_request_id(fake), code="engine_disconnected", message="")
+    await asyncio.sleep(1.0)  # the error arrives before Tab
     neovim.press("<Tab>")
     await wait_until(lambda: bool(fake.outcomes("accepted")), timeout_s=TIMEOUT_S)
 

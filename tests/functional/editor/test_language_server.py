@@ -52,18 +52,18 @@ async def test_typing_along_a_suggestion_sends_no_new_request(ada: Developer) ->
         remainder = (await type_until_suggested(buffer, "self.path = path\n        self.m"))[
             "insertText"
         ]
-        num_requests = len(await ada.wait_for_records(CompletionRecord, 1))
+        num_requests = await ada.num_records(CompletionRecord)
         for character in remainder[:3]:
             buffer.type_text(character)
             (item,) = await buffer.request_items()
             remainder = remainder[1:]
             assert item["insertText"] == remainder
 
-        assert len(ada.records(CompletionRecord)) == num_requests
+        assert await ada.num_records(CompletionRecord) == num_requests
 
 
 async def test_a_newer_key_press_cancels_the_older_request(ada: Developer) -> None:
-    # With the default debounce_ms the first requests are sent at once, and may be answered.
+    # With the default debounce_ms, the first requests are sent at once, and may be answered.
     async with ada.editor(CARET_LS_DEBOUNCE_MS="100") as server:
         await server.wait_for_status("ready")
         buffer = open_file(server, ada)
@@ -73,11 +73,12 @@ async def test_a_newer_key_press_cancels_the_older_request(ada: Developer) -> No
             _, answer = server.begin_request(
                 "textDocument/inlineCompletion", buffer.completion_params()
             )
-            pending.append(answer)  # all at once: on a busy machine a pause may take long
+            pending.append(answer)  # without pauses, which may take long on a busy machine
         answers = await asyncio.gather(*pending)
 
     assert [answer["items"] for answer in answers[:-1]] == [[]] * (len(answers) - 1)
-    assert len(ada.records(CompletionRecord)) <= 2
+    # The last request is sent. On a busy machine, an earlier one may be sent, too.
+    assert 1 <= await ada.num_records(CompletionRecord) <= 2
 
 
 async def test_a_cancelled_editor_request_gets_a_response(ada: Developer) -> None:
@@ -104,10 +105,10 @@ async def test_excluded_files_are_not_sent(site: Site, tmp_path: Path) -> None:
             buffer.type_text("a")
             assert await buffer.request_items(trigger=trigger) == []
         reason = await server.request("$/caret/explainNoSuggestion", {})
-        await asyncio.sleep(0.5)
 
     assert reason == {"reason": "excluded"}
-    assert len(ada.records(CompletionRecord)) <= 1, "only the first may precede the policy"
+    num_requests = await ada.num_records(CompletionRecord)
+    assert num_requests <= 1, "only the first request may be sent before the policy arrives"
 
 
 async def test_a_gateway_restart_causes_no_error(ada: Developer) -> None:
@@ -175,5 +176,5 @@ async def test_huge_and_unusual_files_are_handled(ada: Developer) -> None:
         items_after_close = await mixed.request_items()
 
     assert items_after_close == []
-    assert took_s < 10
+    assert took_s < 60  # a quadratic search would take minutes
     assert server.statuses[-1] in ("ready", "working")

@@ -13,7 +13,7 @@ from playwright.sync_api import expect
 from caret.contracts.usage import CompletionRecord
 from caret.local.paths import REPOSITORY
 from tests.browser.chromium import chromium
-from tests.functional.clients.console_settings import settings_for
+from tests.functional.clients.console_settings import make_settings
 from tests.functional.clients.plugin_sources import find_plugin
 from tests.functional.editor import code_server
 from tests.functional.editor.scripted_workbench import MARKS
@@ -23,7 +23,7 @@ from tests.stack.waiting import wait_until
 
 pytestmark = [*MARKS, pytest.mark.engine]
 _PICTURE: Final = REPOSITORY / ".caret" / "pictures" / "llama-vscode" / "suggested.png"
-_SOURCES: Final = "ggml-org/llama.vscode"
+_REPOSITORY: Final = "ggml-org/llama.vscode"
 _CODE: Final = "import os\n\n\nclass Reader:\n    def __init__(self, path, mode):\n"
 _TYPED: Final = "        self.path = path\nself.m"  # the editor indents after a line break
 _REST: Final = "ode = mode"  # the first line that the demonstration model writes here
@@ -31,18 +31,23 @@ _COMMANDS: Final = (
     ("npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline"),
     ("npm", "run", "bundle"),
 )
-_COMMAND_S: Final = 300
+_COMMAND_TIMEOUT_S: Final = 300
 _TIMEOUT_MS: Final = 60_000.0
-_DELIVERED_S: Final = 30.0
+_DELIVERY_TIMEOUT_S: Final = 30.0
 
 
 def package(folder: Path) -> Path:
-    """Build the plugin's .vsix with its own script, without the pages of its chat."""
+    """Bundle the plugin with its own script, and pack the .vsix, which is a ZIP file.
+
+    The pages of the plugin's chat are left out.
+    """
     extension = folder / "extension"
     ignored = shutil.ignore_patterns(".git", "node_modules")
-    shutil.copytree(find_plugin(_SOURCES, folder), extension, ignore=ignored)
+    shutil.copytree(find_plugin(_REPOSITORY, folder), extension, ignore=ignored)
     for command in _COMMANDS:
-        subprocess.run(command, cwd=extension, capture_output=True, check=True, timeout=_COMMAND_S)
+        subprocess.run(
+            command, cwd=extension, capture_output=True, check=True, timeout=_COMMAND_TIMEOUT_S
+        )
     shutil.rmtree(extension / "node_modules")
     archive = shutil.make_archive(str(folder / "plugin"), "zip", folder, extension.name)
     return Path(archive).rename(folder / "plugin.vsix")
@@ -56,7 +61,7 @@ def workbench(site: Site, tmp_path: Path) -> Iterator[Workbench]:
     folder.mkdir()
     (folder / "reader.py").write_text(_CODE)
     installed = code_server.install()
-    settings = json.loads(settings_for("llama-vscode", site.url, site.acme_key))
+    settings = json.loads(make_settings("llama-vscode", site.url, site.acme_key))
     with (
         code_server.running(installed, vsix, tmp_path, settings=settings) as url,
         chromium() as browser,
@@ -84,5 +89,5 @@ def test_llama_vscode_shows_and_accepts_a_suggestion(site: Site, workbench: Work
     workbench.press_keys("Tab")
     workbench.save_and_expect(file, f"        self.m{_REST}")
 
-    wait_until(lambda: bool(editors(site)), timeout_s=_DELIVERED_S)
+    wait_until(lambda: bool(editors(site)), timeout_s=_DELIVERY_TIMEOUT_S)
     assert editors(site) == {"vscode"}

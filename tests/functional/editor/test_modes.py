@@ -31,8 +31,8 @@ def open_text(server: LanguageServer, ada: Developer, path: str, text: str) -> O
     return OpenBuffer.opened(server, ada.write_file(path, text), text)
 
 
-async def start_chat(server: LanguageServer, **params: Any) -> None:
-    """Start a chat, and cancel its answer: the small model would write it for minutes."""
+async def start_and_cancel_chat(server: LanguageServer, **params: Any) -> None:
+    """Start a chat, and cancel its answer, because the small model would write for minutes."""
     params = chat_params("Repeat this file.", **params)
     identifier, answer = server.begin_request("$/caret/chat", params)
     await server.wait_for_chat_text()
@@ -42,6 +42,7 @@ async def start_chat(server: LanguageServer, **params: Any) -> None:
 
 
 async def last_record(ada: Developer, mode: str) -> CompletionRecord:
+    """Wait until a completion in this mode is recorded, and return the last one."""
     records: list[CompletionRecord] = []
 
     async def is_there() -> bool:
@@ -89,6 +90,7 @@ async def test_a_second_key_press_brings_alternatives(ada: Developer) -> None:
     assert second[0]["insertText"] == first[0]["insertText"]
     assert len({item["insertText"] for item in second}) == len(second) > 1
     accepted = next(outcome for outcome in outcomes if outcome.event == "accepted")
+    # The first completion is the first suggestion, the others are its alternatives.
     assert accepted.request_id in [record.request_id for record in completions[1:]]
 
 
@@ -115,7 +117,7 @@ async def test_a_chat_streams_its_answer_about_the_open_files_until_it_is_cancel
         open_text(server, ada, "lines.py", "LINES = 3\n")
         buffer = open_text(server, ada, "reader.py", TEXT)
         selection = {"start": {"line": 4, "character": 0}, "end": {"line": 6, "character": 0}}
-        await start_chat(server, uri=buffer.uri, selection=selection)
+        await start_and_cancel_chat(server, uri=buffer.uri, selection=selection)
         record = await last_record(ada, "chat")
 
     context, *texts = server.chat_parts
@@ -143,7 +145,7 @@ async def test_excluded_files_are_no_context_and_cannot_be_asked_about(
         assert await wait_until(is_known_as_excluded)  # the gateway has sent the policy
         buffer = open_text(server, ada, "reader.py", TEXT)
         span = {"start": {"line": 0, "character": 0}, "end": {"line": 1, "character": 0}}
-        await start_chat(server, uri=buffer.uri)
+        await start_and_cancel_chat(server, uri=buffer.uri)
         result = await server.send_chat("Why?", uri=excluded.uri, selection=span)
 
     assert [part["files"] for part in server.chat_parts if "files" in part] == [["reader.py"]]

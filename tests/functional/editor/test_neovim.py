@@ -36,12 +36,12 @@ async def test_tab_accepts_a_visible_suggestion(ada: Developer, neovim: Neovim) 
     assert await wait_until(is_ready, timeout_s=TIMEOUT_S), "Neovim did not start"
     neovim.press("Go        self.path = path<CR>        self.m")
     suggestion = await neovim.wait_for_any_suggestion()
-    before = neovim.line
+    typed_line = neovim.line
     neovim.press("<Tab>")
     shown_outcome, accepted = (await ada.wait_for_records(OutcomeRecord, 2))[-2:]
 
     first_line = suggestion.partition("\n")[0]
-    assert (before + first_line) in neovim.evaluate("join(getline(1, '$'), nr2char(10))")
+    assert typed_line + first_line in neovim.text
     assert neovim.suggestion != suggestion
     assert (shown_outcome.event, accepted.event) == ("shown", "accepted")
     assert accepted.chars == len(suggestion)

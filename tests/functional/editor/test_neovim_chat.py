@@ -27,6 +27,7 @@ async def fake() -> AsyncIterator[ChatGateway]:
 
 @pytest.fixture
 async def neovim(fake: ChatGateway, tmp_path: Path) -> AsyncIterator[Neovim]:
+    """Run Neovim with a gateway for chats."""
     file = tmp_path / "a.py"
     file.write_text(_TEXT)
     with running_neovim(tmp_path, file, key=_KEY, gateway_url=fake.url) as editor:
@@ -43,7 +44,7 @@ async def becomes(neovim: Neovim, expression: str, value: str) -> None:
 
 
 async def eventually(is_true: Callable[[], bool]) -> None:
-    """Wait without blocking the loop, on which the gateway answers."""
+    """Wait for the condition without blocking the loop, on which the gateway answers."""
     async with asyncio.timeout(TIMEOUT_S):
         while not await asyncio.to_thread(is_true):  # noqa: ASYNC110  # another process
             await asyncio.sleep(0.1)
@@ -62,10 +63,10 @@ _DIFF_IN_SECOND_TAB: Final = "12"
 
 
 async def explain(fake: ChatGateway, neovim: Neovim) -> None:
-    """Ask about the function, and wait until its answer is there."""
+    """Ask about the function, and wait until the answer is complete."""
     await asyncio.to_thread(neovim.press, ":4,5Caret explain<CR>")
     await eventually(lambda: bool(fake.bodies))
-    fake.send(*_ANSWER)
+    fake.send(*_ANSWER)  # one part per character
     await eventually(lambda: _ANSWER.rstrip() in chat_of(neovim))
     fake.end()
     await becomes(neovim, "luaeval(\"require('caret.chat').is_busy() and 1 or 0\")", "0")
@@ -145,26 +146,28 @@ async def test_a_refused_chat_shows_the_reason(fake: ChatGateway, neovim: Neovim
 
 
 @pytest.fixture
-async def stream() -> AsyncIterator[Gateway]:
+async def suggestion_gateway() -> AsyncIterator[Gateway]:
     async with gateway() as gateway_fake:
         yield gateway_fake
 
 
 @pytest.fixture
-async def editor(stream: Gateway, tmp_path: Path) -> AsyncIterator[Neovim]:
+async def editor(suggestion_gateway: Gateway, tmp_path: Path) -> AsyncIterator[Neovim]:
     """Run Neovim with a gateway for suggestions."""
     file = tmp_path / "a.py"
     file.write_text(_TEXT)
-    with running_neovim(tmp_path, file, key=_KEY, gateway_url=stream.url) as started_editor:
-        await wait_until(lambda: bool(stream.sockets), timeout_s=TIMEOUT_S)
+    with running_neovim(
+        tmp_path, file, key=_KEY, gateway_url=suggestion_gateway.url
+    ) as started_editor:
+        await wait_until(lambda: bool(suggestion_gateway.sockets), timeout_s=TIMEOUT_S)
         await becomes(
             started_editor, "luaeval(\"require('caret.status').is_usable() and 1 or 0\")", "1"
         )
         yield started_editor
 
 
-async def test_the_command_writes_a_docstring(stream: Gateway, editor: Neovim) -> None:
-    stream.suggestion = 'Return a."""'
+async def test_the_command_writes_a_docstring(suggestion_gateway: Gateway, editor: Neovim) -> None:
+    suggestion_gateway.suggestion = 'Return a."""'
     await asyncio.to_thread(editor.press, ":5<CR>:Caret docstring<CR>")
 
     await eventually(lambda: '    """Return a."""' in buffer_text(editor))
@@ -172,23 +175,27 @@ async def test_the_command_writes_a_docstring(stream: Gateway, editor: Neovim) -
     assert text.startswith('import os\n\n\ndef f(a):\n    """Return a."""\n    return a\n')
 
 
-async def test_the_command_reports_a_missing_function(stream: Gateway, editor: Neovim) -> None:
+async def test_the_command_reports_a_missing_function(
+    suggestion_gateway: Gateway, editor: Neovim
+) -> None:
     await asyncio.to_thread(editor.press, ":8<CR>:Caret docstring<CR>")
 
     await eventually(lambda: "no function here" in editor.evaluate("execute('messages')"))
 
 
-async def test_keys_request_a_block_and_alternatives(stream: Gateway, editor: Neovim) -> None:
-    stream.suggestion = "1 + 1"
+async def test_keys_request_a_block_and_alternatives(
+    suggestion_gateway: Gateway, editor: Neovim
+) -> None:
+    suggestion_gateway.suggestion = "1 + 1"
     await asyncio.to_thread(editor.press, "Goy = <M-b>")
     await eventually(lambda: editor.suggestion.rstrip("\n") == "1 + 1")
-    stream.suggestion = "2 + 2"
+    suggestion_gateway.suggestion = "2 + 2"
     await asyncio.to_thread(editor.press, "<M-]>")
     await eventually(lambda: editor.suggestion.rstrip("\n") == "2 + 2")
     await asyncio.to_thread(editor.press, "<M-]>")
     await eventually(lambda: editor.suggestion.rstrip("\n") == "1 + 1")
 
-    requests = [frame for frame in stream.received if frame["type"] == "complete"]
+    requests = [frame for frame in suggestion_gateway.received if frame["type"] == "complete"]
     block = next(frame for frame in requests if frame["mode"] == "block")
     assert block["trigger"] == "manual"
     assert [frame["alternative"] for frame in requests if "alternative" in frame] == [1, 2]

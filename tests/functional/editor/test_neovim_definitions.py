@@ -18,7 +18,8 @@ pytestmark = pytest.mark.deep  # drives Neovim
 
 _KEY: Final = "cpk_test_" + "0" * 28
 _PRICES: Final = "RATE = 1\ndef price_of(order, rate):\n    return order\n"
-# A language server in Neovim's own process. It counts bytes, and knows one symbol.
+# A language server in Neovim's own process. It counts bytes, and knows only the symbol that begins
+# in the column %d.
 _SERVER: Final = """
 vim.lsp.start({
   name = 'python',
@@ -56,7 +57,7 @@ async def fake() -> AsyncIterator[Gateway]:
 
 @pytest.fixture
 async def neovim(fake: Gateway, tmp_path: Path) -> AsyncIterator[Neovim]:
-    (tmp_path / ".git").mkdir()
+    (tmp_path / ".git").mkdir()  # definitions need a repository
     (tmp_path / "prices.py").write_text(_PRICES)
     file = tmp_path / "a.py"
     file.write_text("")
@@ -70,8 +71,8 @@ async def test_definitions_of_another_language_server_are_sent(
 ) -> None:
     script = tmp_path / "server.lua"
     line = "'ü', price_of("
-    units = len("'ü', ".encode())  # the bytes before the symbol
-    script.write_text(_SERVER % (units, (tmp_path / "prices.py").as_uri()))
+    column = len("'ü', ".encode())  # the bytes before the symbol
+    script.write_text(_SERVER % (column, (tmp_path / "prices.py").as_uri()))
     neovim.press(f":luafile {script}<CR>")
     await becomes(neovim, "luaeval(\"#vim.lsp.get_clients({ name = 'python' })\")", "1")
 
@@ -87,7 +88,7 @@ async def test_definitions_of_another_language_server_are_sent(
     assert first["definitions"] == [{"path": "prices.py", "text": "def price_of(order, rate):\n"}]
 
 
-async def test_suggestions_go_on_without_another_language_server(
+async def test_suggestions_continue_without_another_language_server(
     fake: Gateway, neovim: Neovim
 ) -> None:
     fake.suggestion = "order)"

@@ -29,7 +29,7 @@ async def fake() -> AsyncIterator[Gateway]:
 @pytest.fixture
 async def neovim(fake: Gateway, tmp_path: Path) -> AsyncIterator[Neovim]:
     """Run Neovim with `_SUGGESTION` on its screen, after `def f`."""
-    with running_neovim(tmp_path, _file(tmp_path), key=_KEY, gateway_url=fake.url) as editor:
+    with running_neovim(tmp_path, _create_file(tmp_path), key=_KEY, gateway_url=fake.url) as editor:
         await wait_until(lambda: bool(fake.sockets), timeout_s=TIMEOUT_S)
         editor.press("Godef f")
         await _answer(fake)
@@ -37,7 +37,7 @@ async def neovim(fake: Gateway, tmp_path: Path) -> AsyncIterator[Neovim]:
         yield editor
 
 
-def _file(folder: Path) -> Path:
+def _create_file(folder: Path) -> Path:
     file = folder / "a.py"
     file.write_text("import os\n")
     return file
@@ -81,11 +81,11 @@ async def test_lines_are_accepted_one_by_one(fake: Gateway, neovim: Neovim) -> N
 
 
 async def test_without_a_suggestion_the_keys_have_their_usual_effect(neovim: Neovim) -> None:
-    neovim.press("<C-]>")
+    neovim.press("<C-]>")  # the plugin's key for dismissing
     assert await neovim.wait_for_suggestion("")
     neovim.press("<Tab>x")
 
-    assert neovim.line.rstrip("\n") == "def f   x"
+    assert neovim.line.rstrip("\n") == "def f   x"  # Tab indents to column 8
 
 
 async def test_a_late_server_gets_the_text_typed_before_its_start(
@@ -94,7 +94,7 @@ async def test_a_late_server_gets_the_text_typed_before_its_start(
     server = f"sleep 3; exec {shlex.quote(sys.executable)} -m caret_ls"
     fake.suggestion = "(self)"
     with running_neovim(
-        tmp_path, _file(tmp_path), key=_KEY, gateway_url=fake.url, cmd=("sh", "-c", server)
+        tmp_path, _create_file(tmp_path), key=_KEY, gateway_url=fake.url, cmd=("sh", "-c", server)
     ) as neovim:
         neovim.press("Godef f")
         assert not fake.sockets, "the server was not late"
@@ -113,7 +113,7 @@ async def test_a_message_says_why_the_user_is_signed_out(
     fake: Gateway, tmp_path: Path, key: str, refusal: int | None, message: str
 ) -> None:
     fake.refusal = refusal
-    with running_neovim(tmp_path, _file(tmp_path), key=key, gateway_url=fake.url) as neovim:
+    with running_neovim(tmp_path, _create_file(tmp_path), key=key, gateway_url=fake.url) as neovim:
         assert await neovim.wait_for_message(message)
 
 
@@ -125,34 +125,38 @@ async def test_a_message_names_the_key_file_that_others_can_read(
     key_file = folder / "key"
     key_file.write_text(_KEY)
     key_file.chmod(0o644)
-    with running_neovim(tmp_path, _file(tmp_path), key="", gateway_url=fake.url) as neovim:
+    with running_neovim(tmp_path, _create_file(tmp_path), key="", gateway_url=fake.url) as neovim:
         assert await neovim.wait_for_message(f"chmod 600 {key_file}")
         assert _KEY not in neovim.evaluate("execute('messages')")
 
 
 async def test_a_message_names_the_gateway_that_cannot_be_reached(tmp_path: Path) -> None:
     url = _UNREACHABLE_URL
-    with running_neovim(tmp_path, _file(tmp_path), key=_KEY, gateway_url=url) as neovim:
+    with running_neovim(tmp_path, _create_file(tmp_path), key=_KEY, gateway_url=url) as neovim:
         assert await neovim.wait_for_message(f"Caret: the gateway at {url} cannot be reached.")
 
 
 async def test_a_message_reports_a_missing_server(tmp_path: Path) -> None:
     with running_neovim(
-        tmp_path, _file(tmp_path), key=_KEY, gateway_url=_UNREACHABLE_URL, cmd=("caret-none",)
+        tmp_path,
+        _create_file(tmp_path),
+        key=_KEY,
+        gateway_url=_UNREACHABLE_URL,
+        cmd=("caret-none",),
     ) as neovim:
         assert await neovim.wait_for_message("`caret-none` of the option `cmd` is not executable")
 
 
 async def test_a_message_reports_a_crashed_server(fake: Gateway, tmp_path: Path) -> None:
     with running_neovim(
-        tmp_path, _file(tmp_path), key=_KEY, gateway_url=fake.url, cmd=("sh", "-c", "exit 3")
+        tmp_path, _create_file(tmp_path), key=_KEY, gateway_url=fake.url, cmd=("sh", "-c", "exit 3")
     ) as neovim:
         assert await neovim.wait_for_message("the language server has stopped")
 
 
 async def test_checkhealth_names_server_gateway_and_status(fake: Gateway, tmp_path: Path) -> None:
     fake.refusal = 401
-    with running_neovim(tmp_path, _file(tmp_path), key=_KEY, gateway_url=fake.url) as neovim:
+    with running_neovim(tmp_path, _create_file(tmp_path), key=_KEY, gateway_url=fake.url) as neovim:
         assert await neovim.wait_for_message("rejected your key")
         neovim.press(":checkhealth caret<CR>")
         report = neovim.text

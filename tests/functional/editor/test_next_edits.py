@@ -29,6 +29,7 @@ from tests.unit.caret_ls.fake_gateway import Gateway, gateway
 
 _KEY: Final = "cpk_test_" + "0" * 28
 _TEXT: Final = "def total(items):\r\n    return sum(items)\r\n\r\n\r\nprint(total([1]), 'ü')\r\n"
+_NAME_END: Final = len("def total")
 _EDIT: Final = {"start_line": 4, "end_line": 5, "text": "print(total_of([1]), 'ü')\n"}
 _TIMEOUT_S: Final = 30.0
 
@@ -64,7 +65,7 @@ async def _open_renamed(server: LanguageServer, folder: Path) -> OpenBuffer:
     async with asyncio.timeout(_TIMEOUT_S):
         while await _suggest_edit(buffer) != {"reason": "nothing_to_suggest"}:
             pass  # edits are off until the policy arrives
-    buffer.replace_text(9, 9, "_of")
+    buffer.replace_text(_NAME_END, _NAME_END, "_of")
     return buffer
 
 
@@ -112,7 +113,7 @@ async def test_an_accepted_edit_is_counted_and_followed_by_the_next(
     first = await _suggest_edit(buffer)
     server.notify("$/caret/editDisplayed", {"id": first["id"]})
     server.notify("$/caret/editAccepted", {"id": first["id"]})
-    start = buffer.text.index("print")
+    start = buffer.text.index("print")  # the line that the edit replaces
     buffer.replace_text(start, len(buffer.text), first["edit"]["newText"])
     fake.edit = {"start_line": 0, "end_line": 0, "text": "# new\n"}
     second = await _suggest_edit(buffer, isFollowUp=True)
@@ -146,7 +147,7 @@ async def test_without_the_mode_edit_nothing_is_requested(
     fake.modes = ["inline"]
     buffer = OpenBuffer.opened(server, tmp_path / "a.py", _TEXT)
     await _wait_for_policy(fake, buffer)
-    buffer.replace_text(9, 9, "_of")
+    buffer.replace_text(_NAME_END, _NAME_END, "_of")
 
     assert await _suggest_edit(buffer) == {"reason": "edit_off"}
     assert fake.requests("edit") == []
@@ -159,7 +160,7 @@ async def test_the_setting_turns_edits_off(fake: Gateway, tmp_path: Path) -> Non
         await server.wait_for_status("ready")
         buffer = OpenBuffer.opened(server, tmp_path / "a.py", _TEXT)
         await _wait_for_policy(fake, buffer)
-        buffer.replace_text(9, 9, "_of")
+        buffer.replace_text(_NAME_END, _NAME_END, "_of")
 
         assert await _suggest_edit(buffer) == {"reason": "edit_off"}
 
@@ -168,7 +169,7 @@ async def test_the_setting_turns_edits_off(fake: Gateway, tmp_path: Path) -> Non
 
 @pytest.fixture
 def site() -> Iterator[Site]:
-    """Run a real gateway with an engine that renames the call."""
+    """Run a real gateway with a fake engine that renames the call."""
     with create_home() as home, scripted_engine() as engine:
         engine.text = make_answer(
             "def total_of(items):\n    return sum(items)\n\n\nprint(total_of([1]), 'ü')\n"
@@ -186,6 +187,7 @@ async def test_the_models_answer_becomes_an_edit_and_its_outcome_is_recorded(
         await server.wait_for_status("ready")
         buffer = await _open_renamed(server, ada.home / "shop")
         result = await _suggest_edit(buffer)
+        # An accepted edit also counts as shown.
         server.notify("$/caret/editAccepted", {"id": result["id"]})
         (completion,) = await ada.wait_for_records(CompletionRecord, 1)
         outcomes = await ada.wait_for_records(OutcomeRecord, 2)

@@ -31,7 +31,7 @@ _TIMEOUT_S: Final = 90.0  # the language server checks for persisted text after 
 
 @dataclass(frozen=True, slots=True)
 class People:
-    """Ada, who uses an editor, and the keys of a colleague and of another company."""
+    """Ada with an editor, a key of a colleague, and a key of another tenant."""
 
     ada: Developer
     colleagues_key: str
@@ -41,20 +41,21 @@ class People:
 
 @pytest.fixture
 async def people(site: Site, tmp_path: Path) -> People:
-    """Make members of two companies that the control plane knows."""
+    """Make users of two tenants that the control plane knows, too."""
     secret = root_secret_of(site.home.paths)
     colleague, colleagues_key = new_credential(secret)
-    our_snapshot, key = await _known_tenant(secret, colleague)
-    their_snapshot, other_tenants_key = await _known_tenant(secret)
-    for snapshot in (our_snapshot, their_snapshot):
+    adas_snapshot, key = await _known_tenant(secret, colleague)
+    other_snapshot, other_tenants_key = await _known_tenant(secret)
+    for snapshot in (adas_snapshot, other_snapshot):
         publish(site.home.paths, snapshot)
-    ada = Developer(site, our_snapshot, key, tmp_path)
-    return People(ada, colleagues_key, other_tenants_key, their_snapshot.tenant_id)
+    ada = Developer(site, adas_snapshot, key, tmp_path)
+    return People(ada, colleagues_key, other_tenants_key, other_snapshot.tenant_id)
 
 
 async def _known_tenant(
     secret: bytes, *extra_credentials: Credential
 ) -> tuple[TenantSnapshot, str]:
+    """Make a tenant in the database, and return its snapshot and an API key."""
     company = await in_thread(lambda: make_company("initech", {}))
     snapshot, key = new_tenant(company.slug, root_secret=secret)
     changes = {
@@ -85,18 +86,20 @@ async def test_an_outcome_is_reported_to_the_restarted_gateway(
             await _report_for_other(ada.site, key, outcome.request_id)
 
         async def has_persisted() -> bool:
-            return any(record.event == "persisted" for record in _late_outcomes(ada))
+            records = _late_outcomes(ada.site, outcome.request_id)
+            return any(record.event == "persisted" for record in records)
 
         assert await wait_until(has_persisted, timeout_s=_TIMEOUT_S)
 
     # The language server sends recent outcomes again, because they may have been lost.
-    records = [record for record in _late_outcomes(ada) if record.request_id == outcome.request_id]
-    assert "shown" in {record.event for record in records}, "the outcome was lost"
+    records = _late_outcomes(ada.site, outcome.request_id)
+    assert "shown" in {record.event for record in records}, "the outcome was not sent again"
     await in_thread(lambda: _ingest(ada.site))
     rows = await in_thread(lambda: _outcomes(ada.snapshot.tenant_id, outcome.request_id))
     assert [event for event, _, _ in rows] == ["accepted", "persisted", "shown"]
     assert {user for _, user, _ in rows} == {ada.snapshot.credentials[0].user_id}
-    assert rows[0][2] == len(item["insertText"])
+    accepted_chars = rows[0][2]
+    assert accepted_chars == len(item["insertText"])
     assert await in_thread(lambda: _num_rows(people.other_tenants_id)) == 0
 
 
@@ -112,9 +115,12 @@ async def _report_for_other(site: Site, key: str, request_id: str) -> None:
         assert (await receive(socket))["type"] == "policy"
 
 
-def _late_outcomes(ada: Developer) -> list[LateOutcomeRecord]:
-    records = ada.site.records()
-    return [record for record in records if isinstance(record, LateOutcomeRecord)]
+def _late_outcomes(site: Site, request_id: str) -> list[LateOutcomeRecord]:
+    return [
+        record
+        for record in site.records()
+        if isinstance(record, LateOutcomeRecord) and record.request_id == request_id
+    ]
 
 
 def _ingest(site: Site) -> None:
@@ -123,6 +129,7 @@ def _ingest(site: Site) -> None:
 
 
 def _outcomes(tenant_id: TenantId, request_id: str) -> list[tuple[str, str, int]]:
+    """Return the event, the user and the number of characters of each outcome."""
     with tenant_scope(tenant_id):
         rows = Outcome.objects.filter(request_id=request_id).order_by("event", "span_s")
         return [(row.event, str(row.user_id), row.chars) for row in rows]

@@ -37,7 +37,10 @@ async def proxy(site: Site) -> AsyncIterator[SlowProxy]:
 
 
 async def waited_s(proxy: SlowProxy, buffer: OpenBuffer, name: str) -> float:
-    """Press a key and return the seconds until the gateway receives a request."""
+    """Insert a line by one change, which counts as one key.
+
+    Return the seconds until the gateway receives a request.
+    """
     num_before = len(proxy.requests)
     buffer.type_text(f"\n        {name} = self.")
     pressed_s = time.monotonic()
@@ -107,18 +110,18 @@ async def test_missing_responses_cause_no_error_in_the_editor(
             buffer.type_text(f"\n        lost_{number} = self.")
             answers.append(asyncio.create_task(buffer.request_items()))
             await asyncio.sleep(_PAUSE_S)
-        given_up = await asyncio.gather(*answers[:-1])
+        earlier_answers = await asyncio.gather(*answers[:-1])
         assert server.statuses[-1] == "working"
         last = await answers[-1]
         took_s = time.monotonic() - began_s
         await server.wait_for_status("ready")
         reason = await explain_no_suggestion(server)
 
-    assert (given_up, last) == ([[]] * (_NUM_KEYS - 1), [])
+    assert (earlier_answers, last) == ([[]] * (_NUM_KEYS - 1), [])
     assert took_s >= MAX_RESPONSE_S
     assert reason == "overloaded"
-    (pending,) = (frame["id"] for _, frame in proxy.requests)
-    assert proxy.cancelled_ids == [pending], (
+    (request_id,) = (frame["id"] for _, frame in proxy.requests)
+    assert proxy.cancelled_ids == [request_id], (
         "later keys must join the one request until it is cancelled"
     )
     assert set(server.statuses[num_statuses:]) == {"ready", "working"}

@@ -12,14 +12,15 @@ from tests.stack.waiting import wait_until
 _OPENS_MS: Final = 90_000.0  # with a cold start of all parts
 _EXPECT_MS: Final = 60_000.0  # a busy machine opens files slowly
 _SUGGESTS_MS: Final = 30_000.0
+_NO_SUGGESTION_MS: Final = 3_000.0  # a suggestion usually appears much sooner
 _DIALOG_MS: Final = 3_000.0
 _KEY_MS: Final = 80.0
 _SAVES_S: Final = 10.0
 _DRAWS_S: Final = 30.0
 _PALETTE: Final = ".quick-input-widget"
 _NO_BREAK: Final = "\u00a0"
-# Before each frame that the browser draws: appends the suggestion's text to `seenSuggestions` if it
-# has changed.
+# Before each frame that the browser draws: appends the text of the suggestion's lines below the
+# cursor's line to `seenSuggestions`, if it has changed.
 _WATCH: Final = """() => {
   const seen = (window.seenSuggestions = []);
   const record = () => {
@@ -43,7 +44,7 @@ class Workbench:
     def __init__(self, page: Page, url: str, folder: Path) -> None:
         self._page = page
         self._folder = folder
-        expect.set_options(timeout=_EXPECT_MS)
+        expect.set_options(timeout=_EXPECT_MS)  # for the whole test process
         page.goto(f"{url}/?folder={folder}")
         expect(page.locator(".explorer-folders-view")).to_be_visible(timeout=_OPENS_MS)
 
@@ -129,6 +130,11 @@ class Workbench:
         """Wait for a suggestion and return its first line."""
         expect(self.ghost.first).to_be_visible(timeout=_SUGGESTS_MS)
         return "".join(self.ghost.all_text_contents()).replace(_NO_BREAK, " ")
+
+    def expect_no_suggestion(self) -> None:
+        """Wait for some seconds, and check that no suggestion is visible."""
+        self._page.wait_for_timeout(_NO_SUGGESTION_MS)
+        assert self.ghost.count() == 0
 
     def save_and_expect(self, file: Path, text: str) -> None:
         """Save the file, and wait until it contains `text`."""

@@ -1,4 +1,4 @@
-"""Canary strings that are planted in requests, and all places where they might be stored."""
+"""Canary strings that tests plant in requests, and all places where they might be stored."""
 
 import secrets
 from collections import defaultdict
@@ -23,7 +23,7 @@ class PlantedStrings:
         return text
 
     def frame(self, identifier: str, kind: str = "") -> Frame:
-        """Return a `complete` frame with a string in every field that accepts one.
+        """Return a `complete` frame in the mode fim, with a string in every field of free text.
 
         `kind` is appended to the names of the places, to distinguish several frames.
         """
@@ -42,13 +42,39 @@ class PlantedStrings:
                 "framework": self.plant(f"framework{kind}"),
                 "imports": [self.plant(f"import{kind}")],
             },
+            "definitions": [
+                {
+                    "path": self.plant(f"definition's path{kind}"),
+                    "text": self.plant(f"definition's text{kind}"),
+                }
+            ],
+            "model": self.plant(f"model{kind}"),
             "max_tokens": 8,
             "traceparent": self.plant(f"traceparent{kind}"),
             self.plant(f"unknown field{kind}"): self.plant(f"value of an unknown field{kind}"),
         }
 
+    def edit_frame(self, identifier: str) -> Frame:
+        """Return a `complete` frame in the mode edit, with strings in the fields of this mode."""
+        edit = {
+            "path": self.plant("path of a recent edit"),
+            "start_line": 0,
+            "removed": f"{self.plant('removed line')}\n",
+            "added": f"{self.plant('added line')}\n",
+        }
+        diagnostic = {"line": 0, "severity": "error", "message": self.plant("diagnostic")}
+        return {
+            "type": "complete",
+            "id": identifier,
+            "mode": "edit",
+            "path": f"{self.plant('path of an edit')}.py",
+            "prefix": f"x = {self.plant('prefix of an edit')}\n",
+            "recent_edits": [edit],
+            "diagnostics": [diagnostic],
+        }
+
     def file_opened_frame(self) -> Frame:
-        """Return a `file_opened` frame with a string in every field that accepts one."""
+        """Return a `file_opened` frame with a string in every field of free text."""
         return {
             "type": "file_opened",
             "path": f"{self.plant('path of an opened file')}.py",
@@ -59,7 +85,11 @@ class PlantedStrings:
                     "text": f"{self.plant('text beside it')} = 1\n",
                 }
             ],
-            "repository": {"name": self.plant("repository of an opened file")},
+            "repository": {
+                "name": self.plant("repository of an opened file"),
+                "framework": self.plant("framework of an opened file"),
+                "imports": [self.plant("import of an opened file")],
+            },
         }
 
     def code(self, place: str) -> str:
@@ -67,7 +97,7 @@ class PlantedStrings:
         return f"def {self.plant(place)}(self):\n    return "
 
     def other_protocols(self) -> list[tuple[str, dict[str, Any]]]:
-        """Return a path and a valid body for each protocol except OpenAI's completions."""
+        """Return paths and valid bodies for all protocols except OpenAI's completions."""
         segments = {
             "prefix": self.code("prefix of Tabby"),
             "suffix": f"\n{self.plant('suffix of Tabby')}\n",

@@ -1,7 +1,7 @@
 """Queries of the control plane, and changes in it, from an async test.
 
 A Django connection belongs to its thread and must not be used on the event loop. So each query
-runs in a thread of its own, which closes its connections at the end.
+runs in another thread, and that thread's connections are closed at the end.
 """
 
 import asyncio

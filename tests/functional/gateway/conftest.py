@@ -10,7 +10,9 @@ from tests.benchmarks.synthetic_code import SUFFIX, CodeText, tier_of
 from tests.functional.gateway.gateway_stack import Frame, Site, request_completion, start_site
 from tests.stack.running import Engine
 
-_LONG_TOKENS = 160  # so many that a test can interrupt them, even on a busy machine
+# The model must write at least this many tokens. Then a test can interrupt the completion, even on
+# a busy machine.
+_MIN_LONG_TOKENS = 160
 
 
 @pytest.fixture(scope="session")
@@ -45,17 +47,18 @@ async def long_frame(site: Site) -> Frame:
     frame = {"mode": "fim", "prefix": prefix, "suffix": SUFFIX, "max_tokens": 512}
     async with site.stream() as stream:
         _, done = await request_completion(
-            stream, {**frame, "id": site.new_id(), "max_tokens": _LONG_TOKENS}
+            stream, {**frame, "id": site.new_id(), "max_tokens": _MIN_LONG_TOKENS}
         )
     assert done["finish_reason"] == "length", "the model does not write a long completion"
-    assert _begins_early(done["meta"])
+    assert _begins_early(done["meta"]), "most of the completion is over when its first text arrives"
     return frame
 
 
 def _begins_early(meta: Frame) -> bool:
     """Return True if the first text was sent in the first half of the time.
 
-    The filter may hold text back, such as white space.
+    The filter may hold text back, such as white space. Tests interrupt a completion after its first
+    text, so there must be time left.
     """
     first_ms = meta["first_token_ms"]
     return first_ms is not None and bool(first_ms < meta["total_ms"] / 2)

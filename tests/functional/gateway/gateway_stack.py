@@ -1,6 +1,7 @@
 """A separate gateway at the session's real engine: a real process with its own Valkey and journal.
 
-A test may kill them, and can read every usage record, because no worker consumes them.
+A test may kill the gateway or Valkey. It can read every usage record, because no worker consumes
+the records.
 """
 
 import asyncio
@@ -30,7 +31,7 @@ from caret.local.processes.process_tag import tag_environment
 from caret.local.processes.service import CommandService, await_ready
 from inference.recording.journal import SHIP_EVERY_S
 from tests.benchmarks.engine_metrics import num_running
-from tests.benchmarks.installation import SLUGS, Home, gateway_part, publish_tenant
+from tests.benchmarks.installation import SLUGS, Home, build_gateway_service, publish_tenant
 from tests.stack.ports import free_ports
 
 Frame = dict[str, Any]
@@ -94,7 +95,10 @@ class Site:
         return await num_running(self.engine_url)
 
     async def becomes_idle(self) -> bool:
-        """Return True if the engine becomes idle long before a completion would end."""
+        """Return True if the engine becomes idle within a second.
+
+        A completion of `long_frame` would keep it busy for longer.
+        """
         return await wait_until(self._is_idle, timeout_s=1.0)
 
     async def _is_idle(self) -> bool:
@@ -124,20 +128,27 @@ class Site:
         return record
 
     async def num_records(self) -> int:
-        """Return the number of records after everything that has ended is delivered."""
+        """Wait until the records of all ended completions are delivered, and count all records.
+
+        One period is enough, unless the machine is busy.
+        """
         await asyncio.sleep(4 * SHIP_EVERY_S)
         return len(self.records())
 
     async def records_after(self, before: int, *, count: int = 1) -> list[CompletionRecord]:
-        """Return the `count` records that are delivered after the first `before`."""
+        """Wait for the `count` records after the first `before`, and return them.
+
+        Assert that there are no further records, and that all are records of completions.
+        """
 
         async def are_there() -> bool:
             return len(self.records()) >= before + count
 
         assert await wait_until(are_there), "not all records were delivered"
         new_records = self.records()[before:]
-        assert len(new_records) == count
-        return [record for record in new_records if isinstance(record, CompletionRecord)]
+        completions = [record for record in new_records if isinstance(record, CompletionRecord)]
+        assert len(completions) == len(new_records) == count
+        return completions
 
     def launch_gateway(self) -> None:
         self.gateway.launch()
@@ -153,13 +164,13 @@ def start_site(
     additions_from: Sequence[str] = (),
     edit_format: str = "",
 ) -> Iterator[Site]:
-    """Run a gateway whose pools have these replicas; without any, the engine is the only one.
+    """Run a gateway whose pools have these replicas; without any, the engine is the only replica.
 
     `additions_from` lists the networks and host names at which operators may add replicas.
     `edit_format` is that of the quality pool's model; "": it has none.
     """
     port, metrics_port = free_ports(2)
-    with EmbeddedValkey(home.paths, tag_environment=tag_environment(home.mark)) as valkey:
+    with EmbeddedValkey(home.paths, tag_environment=tag_environment(home.tag)) as valkey:
         acme_key, globex_key = (publish_tenant(home.paths, slug) for slug in SLUGS)
         site = Site(
             url=f"http://127.0.0.1:{port}",
@@ -167,7 +178,7 @@ def start_site(
             engine_url=engine_url,
             home=home,
             valkey=valkey,
-            gateway=gateway_part(
+            gateway=build_gateway_service(
                 home,
                 port=port,
                 replicas=replicas or [engine_url],
@@ -205,8 +216,8 @@ def connect_websocket(
         compression=None,
         max_size=None,
         proxy=None,
-        # A test that leaves in mid-stream has not read all data, and the gateway's close frame
-        # comes last.
+        # A test that leaves in mid-stream does not wait for the gateway's close frame, which comes
+        # after all data.
         close_timeout=0.5,
         **options,
     )

@@ -7,12 +7,16 @@ from typing import Any
 import pytest
 from websockets.exceptions import ConnectionClosed
 
+from inference.gateway.protocol.frames import MAX_ID_CHARS
+from inference.gateway.receive import MAX_FILES, MAX_NAME_CHARS
 from tests.functional.gateway.gateway_stack import Frame, Site, receive, request_completion
 
 pytestmark = pytest.mark.engine
 
 COMPLETE = {"type": "complete", "id": "7", "prefix": "x = "}
 MB = 1024 * 1024
+# For each case: the frame, and the ID and the code in the error frame. The ID is "" if the frame
+# has no valid ID, or if the gateway cannot read it.
 BAD_FRAMES: dict[str, tuple[str | bytes, str, str]] = {
     "no JSON": ("{nonsense", "", "invalid_json"),
     "an empty frame": ("", "", "invalid_json"),
@@ -27,7 +31,11 @@ BAD_FRAMES: dict[str, tuple[str | bytes, str, str]] = {
     "a type that is no text": ('{"type":7,"id":"7"}', "", "invalid_field"),
     "no id": ('{"type":"complete","prefix":"x"}', "", "invalid_field"),
     "an empty id": (json.dumps({**COMPLETE, "id": ""}), "", "invalid_field"),
-    "a long id": (json.dumps({**COMPLETE, "id": "7" * 65}), "", "invalid_field"),
+    "a long id": (
+        json.dumps({**COMPLETE, "id": "7" * (MAX_ID_CHARS + 1)}),
+        "",
+        "invalid_field",
+    ),
     "no prefix": ('{"type":"complete","id":"7"}', "7", "invalid_field"),
     "a prefix of the wrong type": ('{"type":"complete","id":"7","prefix":1}', "7", "invalid_field"),
     "an unknown mode": (json.dumps({**COMPLETE, "mode": "poem"}), "7", "unknown_mode"),
@@ -38,9 +46,13 @@ BAD_FRAMES: dict[str, tuple[str | bytes, str, str]] = {
     "files of the wrong type": (json.dumps({**COMPLETE, "files": [1]}), "7", "invalid_field"),
     "a prefix of a megabyte": (json.dumps({**COMPLETE, "prefix": "x" * MB}), "7", "too_large"),
     "a suffix of a megabyte": (json.dumps({**COMPLETE, "suffix": "x" * MB}), "7", "too_large"),
-    "a long path": (json.dumps({**COMPLETE, "path": "x" * 1025}), "7", "too_large"),
+    "a long path": (
+        json.dumps({**COMPLETE, "path": "x" * (MAX_NAME_CHARS + 1)}),
+        "7",
+        "too_large",
+    ),
     "many files": (
-        json.dumps({**COMPLETE, "files": [{"path": "a", "text": ""}] * 65}),
+        json.dumps({**COMPLETE, "files": [{"path": "a", "text": ""}] * (MAX_FILES + 1)}),
         "7",
         "too_large",
     ),
@@ -49,6 +61,7 @@ BAD_FRAMES: dict[str, tuple[str | bytes, str, str]] = {
         "7",
         "too_large",
     ),
+    # Above MAX_FRAME_CHARS. The gateway answers it without parsing it.
     "a frame of ten megabytes": (
         json.dumps({**COMPLETE, "prefix": "x" * 10 * MB}),
         "",
@@ -84,6 +97,7 @@ async def test_an_invalid_frame_gets_its_code_and_the_connection_stays_open(
     assert other_done["finish_reason"] in ("stop", "length", "filtered")
 
 
+# The WebSocket server closes the connection for frames of more than four times MAX_FRAME_CHARS.
 @pytest.mark.parametrize(
     ("frame", "close_code"),
     [(b"\xff\xfe broken", 1007), ("x" * 30 * MB, 1009)],
@@ -118,9 +132,13 @@ async def test_a_late_or_unknown_cancel_is_ignored(site: Site, identifier: str) 
     async with site.stream() as stream:
         await request_completion(stream, _small("ended"))
         await stream.send({"type": "cancel", "id": identifier})
-        _, done = await request_completion(stream, _small("next"))
+        await stream.send({"type": "complete", **_small("next")})
+        answers = [await stream.receive()]
+        while answers[-1]["type"] == "delta":
+            answers.append(await stream.receive())
 
-    assert done["id"] == "next"
+    assert {answer["id"] for answer in answers} == {"next"}, "the cancel frame was answered"
+    assert answers[-1]["type"] == "done"
 
 
 async def test_a_huge_max_tokens_is_capped(site: Site) -> None:

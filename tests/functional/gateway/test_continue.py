@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.functional.clients.console_settings import settings_for
+from tests.functional.clients.console_settings import make_settings
 from tests.functional.clients.plugin_sources import find_plugin
 from tests.functional.gateway.gateway_stack import Site
 
@@ -32,8 +32,10 @@ CODE = f"import os\n\n\ndef read(path):\n{LINE}\n        return file.read()\n"
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Bundle Continue's completion provider in a folder. Continue also uses the folder as its HOME
-    and stores its settings there."""
+    """Bundle Continue's completion provider in a folder.
+
+    The folder is also Continue's HOME, where it stores its settings.
+    """
     parent = tmp_path_factory.mktemp("continue")
     folder = parent / "client"
     sources = find_plugin(REPOSITORY, parent)
@@ -56,7 +58,7 @@ async def run_continue(folder: Path, project: Path, config: str) -> dict[str, An
     file = project / "main.py"
     file.write_text(CODE)
     line = CODE.split("\n").index(LINE)
-    positions = [{"line": line, "character": len(LINE) - typed} for typed in (1, 0)]
+    positions = [{"line": line, "character": len(LINE) - num_untyped} for num_untyped in (1, 0)]
     scenario = {
         "config": config,
         "folder": str(project),
@@ -88,7 +90,9 @@ async def run_continue(folder: Path, project: Path, config: str) -> dict[str, An
 async def test_continue_completes(site: Site, folder: Path, tmp_path: Path) -> None:
     before = await site.num_records()
 
-    result = await run_continue(folder, tmp_path, settings_for("continue", site.url, site.acme_key))
+    result = await run_continue(
+        folder, tmp_path, make_settings("continue", site.url, site.acme_key)
+    )
 
     assert (result["roles"], result["errors"]) == (["autocomplete"], [])
     assert result["completion"].strip()
@@ -100,7 +104,7 @@ async def test_continue_completes(site: Site, folder: Path, tmp_path: Path) -> N
 
 async def test_continue_reports_a_wrong_key(site: Site, folder: Path, tmp_path: Path) -> None:
     result = await run_continue(
-        folder, tmp_path, settings_for("continue", site.url, "cpk_live_nonsense")
+        folder, tmp_path, make_settings("continue", site.url, "cpk_live_nonsense")
     )
 
     assert result["completion"] is None

@@ -50,6 +50,7 @@ async def test_a_client_of_a_killed_engine_gets_its_partial_text_within_a_second
         is_back_in_time = await wait_until(is_back, timeout_s=RESTART_S)
 
     assert first["type"] == "delta"
+    # No other replica can continue the text, so it ends as at the token limit.
     assert (end["type"], end["finish_reason"]) == ("done", "length")
     assert end["meta"]["filter_reason"] == "engine_disconnected"
     assert ended_after_s < 1.0
@@ -74,6 +75,7 @@ async def test_completions_continue_without_redis_and_are_recorded_afterwards(
                 stream, {**long_frame, "id": site.new_id(), "max_tokens": 4}
             )
             request_ids.append(done["meta"]["request_id"])
+            # The pauses take two seconds: several attempts to send the records fail.
             await asyncio.sleep(0.1)
     _restart_valkey(site)
 
@@ -96,7 +98,7 @@ async def test_a_restarted_gateway_delivers_the_records_of_a_killed_one(
             request_ids.append(done["meta"]["request_id"])
     site.gateway.child.kill()
     _restart_valkey(site)
-    assert site.records() == []
+    assert site.records() == [], "the killed gateway has delivered records"
     site.launch_gateway()
 
     record_counts = await _count_records(site, len(request_ids))
@@ -112,7 +114,7 @@ async def test_a_gateway_killed_in_mid_stream_frees_the_engine(
     site = fragile_site
     async with site.open_websocket() as socket:
         await socket.send(json.dumps({"type": "complete", **long_frame, "id": "1"}))
-        await receive(socket)
+        assert (await receive(socket))["type"] == "delta"
         site.gateway.child.kill()
 
     assert await site.becomes_idle()

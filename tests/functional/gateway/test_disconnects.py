@@ -27,6 +27,7 @@ async def test_a_cancelled_completion_ends_and_frees_the_engine(
     assert (answer["type"], answer["finish_reason"]) == ("done", "cancelled")
     assert num_running <= 1  # the next request itself
     record = await site.record_of(answer["meta"]["request_id"])
+    # The engine reports cached tokens at the end of a completion. It was stopped before.
     assert (record.finish_reason, record.cached_tokens) == ("cancelled", None)
     assert 0 < record.generated_tokens < long_frame["max_tokens"]
 
@@ -51,9 +52,9 @@ async def test_a_completion_cancelled_before_its_first_token_is_recorded_too(
 ) -> None:
     async with site.stream() as stream:
         # On a busy machine the first token may come before the cancel frame is sent: try again.
-        for name in map(str, range(_MAX_TRIES)):
-            await stream.send({"type": "complete", **long_frame, "id": name})
-            await stream.send({"type": "cancel", "id": name})
+        for identifier in map(str, range(_MAX_TRIES)):
+            await stream.send({"type": "complete", **long_frame, "id": identifier})
+            await stream.send({"type": "cancel", "id": identifier})
             num_deltas = 0
             while (done := await stream.receive())["type"] == "delta":
                 num_deltas += 1
@@ -153,7 +154,7 @@ async def test_disconnecting_before_the_response_frees_the_engine(
 
 
 async def _num_running_at_next_token(site: Site, frame: Frame) -> int:
-    """Send one more request, and return how many requests the engine runs at its first token."""
+    """Send another request, and count the engine's running requests when its first text arrives."""
     async with site.stream() as stream:
         await stream.send({"type": "complete", **frame, "id": "next", "max_tokens": 16})
         await stream.receive()

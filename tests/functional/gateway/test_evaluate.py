@@ -10,7 +10,7 @@ from tests.stack.commands import manage
 from tests.stack.running import Stack
 
 pytestmark = pytest.mark.engine
-REPOSITORY = Path(__file__).parent
+REPOSITORY = Path(__file__).parent  # stands for the operator's code
 # A task of an exam: a model completes the code, and tests decide whether it is right.
 EXAM_TASK = {
     "task_id": "SingleLineInfilling/1",

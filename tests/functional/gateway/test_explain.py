@@ -37,4 +37,4 @@ async def test_a_completion_is_explained_by_its_id(stack: Stack) -> None:
         *("authenticate", "admit", "assemble", "route", "generate")
     ]
     assert sum(stage["duration_ms"] for stage in stages) == pytest.approx(meta["total_ms"], abs=0.1)
-    assert explanation["explanation"]["verdicts"]
+    assert explanation["explanation"]["findings"]

@@ -27,4 +27,6 @@ async def test_a_real_engine_reports_its_identity_and_is_accepted(site: Site) ->
     assert identity.block_tokens == 32  # --block-size of the CPU profiles
     assert identity.token_ids == tuple(load_tokenizer(pool.tokenizer).encode(PROBE_TEXT))
     assert (identity.max_context_tokens or {})[pool.model] == pool.max_context_tokens
-    assert list(parse_metrics(await site.metrics()).all_values("caret_replica_rejected")) == []
+    page = await site.metrics()
+    assert "# TYPE caret_replica_rejected gauge" in page
+    assert list(parse_metrics(page).all_values("caret_replica_rejected")) == []

@@ -26,7 +26,7 @@ from tenants.models import ContentObject, UsageRecord
 from tenants.policy.document import DEFAULT_POLICY, serialize_policy
 from tenants.policy.operations import set_policy
 from tenants.privacy.consent.consent import UserConsent
-from tenants.privacy.consent.consent_texts import TENANT_CONSENT_TEXT, USER_CONSENT_TEXTS
+from tenants.privacy.consent.consent_texts import TENANT_CONSENT_VERSION, USER_CONSENT_VERSIONS
 from tenants.privacy.consent_lifecycle import ConsentChoice, set_consent
 from tenants.privacy.content_capture import object_store
 from tenants.security.encryption.queries import open_sealed
@@ -86,17 +86,20 @@ async def test_captured_content_is_stored_only_sealed(stack: Stack, services: Se
     found_places = {
         place for text, place in planted.places.items() if text.encode() in stored_content
     }
+    # The name of a place is the field's name and the number of the request.
     fields = {place.rpartition(" ")[0] for place in found_places}
     assert fields == {"path", "prefix", "suffix", "repository", "edited suggestion"}
     stored_data = StoredData(services)
-    assert stored_data.find_holders(company.tenant_id) >= {"content"}
-    holders = {place: stored_data.find_holders(text) for text, place in planted.places.items()}
-    assert {
-        place: holders_of_text for place, holders_of_text in holders.items() if holders_of_text
-    } == {}
+    # The names of the files contain the tenant's ID, so the search covers the stored content.
+    assert "content" in stored_data.find_holders(company.tenant_id)
+    holders_by_place = {
+        place: stored_data.find_holders(text) for text, place in planted.places.items()
+    }
+    assert {place: holders for place, holders in holders_by_place.items() if holders} == {}
 
 
 async def _request_and_edit(stack: Stack, key: str, planted: PlantedStrings, *, kind: str) -> None:
+    """Request a completion and report that the user accepted and edited it."""
     async with open_stream(stack.gateway_url, key) as stream:
         await stream.send(planted.frame("1", kind))
         await _wait_for_end(stream)
@@ -134,13 +137,13 @@ async def _send_valid_requests(stack: Stack, key: str, planted: PlantedStrings) 
                 assert response.status == 200
                 await response.read()
         for path, body in planted.other_protocols():
-            located = {
+            planted_headers = {
                 "X-Caret-Path": f"{planted.plant(f'path header of {path}')}.py",
                 "X-Caret-Repository": planted.plant(f"repository header of {path}"),
                 "traceparent": f"00-{planted.plant(f'traceparent of {path}')}",
                 "User-Agent": planted.plant(f"user agent of {path}"),
             }
-            async with session.post(path, json=body, headers=located) as response:
+            async with session.post(path, json=body, headers=planted_headers) as response:
                 assert response.status == 200, (path, await response.text())
                 await response.read()
 
@@ -154,6 +157,7 @@ async def _send_invalid_requests(stack: Stack, key: str, planted: PlantedStrings
             {**planted.frame("3", " of bad tokens"), "max_tokens": planted.plant("max_tokens")},
             {**planted.frame("4", " of a bad type"), "type": planted.plant("type")},
             {**planted.frame("5", " of a long path"), "path": planted.plant("long path") * 60},
+            planted.edit_frame("6"),  # valid, but no model here proposes edits
             {"type": "cancel", "id": planted.plant("id of a cancel") * 3},
             [broken],
         ):
@@ -243,7 +247,7 @@ def _num_rows(tenant_id: TenantId) -> int:
 
 def _new_consenting_customer() -> tuple[Company, CreatedKey]:
     company = make_company("initech", {Role.ADMINISTRATOR: "bill", Role.DEVELOPER: "peter"})
-    content_capture = {"consent_text": TENANT_CONSENT_TEXT, "retention_days": 30}
+    content_capture = {"consent_text": TENANT_CONSENT_VERSION, "retention_days": 30}
     set_policy(
         actor=company.administrator.actor,
         document=serialize_policy(DEFAULT_POLICY) | {"content_capture": content_capture},
@@ -251,7 +255,7 @@ def _new_consenting_customer() -> tuple[Company, CreatedKey]:
         now=timezone.now(),
     )
     choice = ConsentChoice(
-        UserConsent(content_capture=True, training=False), frozenset(USER_CONSENT_TEXTS.values())
+        UserConsent(content_capture=True, training=False), frozenset(USER_CONSENT_VERSIONS.values())
     )
     set_consent(actor=company.developer.actor, choice=choice, now=timezone.now())
     return company, make_key(company, company.developer)

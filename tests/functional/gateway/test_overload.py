@@ -19,10 +19,12 @@ from tests.functional.gateway.gateway_stack import Frame, Site, receive, request
 pytestmark = pytest.mark.engine
 
 _NUM_REQUESTS: Final = 200
-# Another tenant's request waits for MAX_CONCURRENT_COMPLETIONS completions in the engine.
+# Another tenant's request may wait for MAX_CONCURRENT_COMPLETIONS completions in the engine.
 _MAX_LATENCY_S: Final = 2.0
 
 
+# With one path, each request supersedes the one before. With a path for each request, none is
+# superseded, and most are rejected. With 20 paths, some are superseded and some are rejected.
 @pytest.mark.parametrize(
     "num_paths",
     [
@@ -54,7 +56,7 @@ async def test_each_of_many_concurrent_requests_has_exactly_one_end(
     codes = {end["code"] for end in ends if end["type"] == "error"}
     # If the gateway gets no CPU time for a second, it reports the engine as unavailable.
     assert codes <= {"too_many_requests", "engine_unavailable"}
-    assert last["type"] == "done"
+    assert (last["id"], last["type"]) == ("last", "done")  # no request had a second end
     assert await site.becomes_idle()
 
 

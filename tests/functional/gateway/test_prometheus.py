@@ -16,7 +16,7 @@ from tests.stack.prometheus import Prometheus, prometheus
 pytestmark = [pytest.mark.engine, pytest.mark.deep]  # long
 
 # Titles of charts that have data as soon as completions end, without outcomes or cancels.
-_SHOWN = {
+_EXPECTED_CHARTS = {
     "1. First token p99 by type",
     "2. Cancelled",
     "3. Cache hits",
@@ -56,7 +56,7 @@ def _split_charts(server: Prometheus) -> tuple[set[str], set[str]]:
 async def test_rules_and_charts_find_the_gateways_metrics(
     site: Site, long_frame: Frame, server: Prometheus
 ) -> None:
-    async def are_shown() -> bool:
+    async def have_data() -> bool:
         # Rates need counters that grow between two scrapes.
         async with site.stream() as stream:
             frame_id = site.new_id()
@@ -64,12 +64,12 @@ async def test_rules_and_charts_find_the_gateways_metrics(
             outcome = {"event": "shown", "chars": 1, "after_ms": 300, "display_ms": 80}
             await stream.send({"type": "outcome", "id": frame_id, **outcome})
         empty_charts, charts_with_data = await asyncio.to_thread(_split_charts, server)
-        return charts_with_data >= _SHOWN and _ON_SCREEN not in empty_charts
+        return charts_with_data >= _EXPECTED_CHARTS and _ON_SCREEN not in empty_charts
 
-    is_shown = await wait_until(are_shown, timeout_s=60.0)
+    has_data = await wait_until(have_data, timeout_s=60.0)
     empty_charts, charts_with_data = _split_charts(server)
 
-    assert is_shown, (_SHOWN - charts_with_data, empty_charts & {_ON_SCREEN})
+    assert has_data, (_EXPECTED_CHARTS - charts_with_data, empty_charts & {_ON_SCREEN})
     assert [target["health"] for target in server.targets()] == ["up"]
     rules = server.rules()
     assert len(rules) > 40

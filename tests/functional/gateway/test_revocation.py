@@ -52,6 +52,7 @@ async def customer(stack: Stack, database: None) -> Customer:
     new_customer = await in_thread(_new_customer)
 
     async def is_known() -> bool:
+        # The key that was created last: the gateway then knows the first key, too.
         return await _status(stack, new_customer.other_key) != 401
 
     assert await wait_until(is_known)

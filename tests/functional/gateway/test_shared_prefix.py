@@ -95,13 +95,13 @@ async def test_a_colleagues_first_prompt_is_cached_in_large_part(
 async def test_in_strict_isolation_colleagues_share_nothing(
     site: Site, make_frame: MakeFrame
 ) -> None:
-    ada, alice = await _publish_tenant(site, Isolation.STRICT)
+    adas_key, alices_key = await _publish_tenant(site, Isolation.STRICT)
 
-    for key, user in ((ada, "ada"), (alice, "alice")):
+    for key, user in ((adas_key, "ada"), (alices_key, "alice")):
         meta = await _request(site, key, make_frame(user))
 
         assert meta["cached_tokens"] == 0
-    assert (await _request(site, ada, make_frame("ada")))["cached_tokens"] > 0, (
+    assert (await _request(site, adas_key, make_frame("ada")))["cached_tokens"] > 0, (
         "nothing is ever cached"
     )
 
@@ -111,4 +111,6 @@ async def test_another_tenant_shares_nothing(site: Site, make_frame: MakeFrame) 
         meta = await _request(site, key, make_frame("ada"))
 
         assert meta["cached_tokens"] == 0
-    assert (await _request(site, site.acme_key, make_frame("ada")))["cached_tokens"] > 0
+    assert (await _request(site, site.acme_key, make_frame("ada")))["cached_tokens"] > 0, (
+        "nothing is ever cached"
+    )

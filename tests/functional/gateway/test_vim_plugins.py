@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from caret.contracts.usage import CompletionRecord
-from tests.functional.clients.console_settings import fill_in, settings_of
+from tests.functional.clients.console_settings import fill_template, find_template
 from tests.functional.clients.plugin_sources import find_plugin
 from tests.functional.editor.neovim import NEOVIM, TIMEOUT_S, Neovim
 from tests.functional.gateway.gateway_stack import Site, wait_until
@@ -47,7 +47,7 @@ require("codecompanion").setup({
 @contextmanager
 def running_plugin(home: Path, init: str, site: Site, *repositories: str) -> Iterator[Neovim]:
     """Run Neovim with plugins and their settings; `init` is Lua, unless it begins with `let`."""
-    init = fill_in(init, site.url, site.acme_key)
+    init = fill_template(init, site.url, site.acme_key)
     folders = [find_plugin(repository, home) for repository in repositories]
     is_lua = not init.startswith("let")
     set_path = "vim.opt.rtp:prepend('{}')\n" if is_lua else "set rtp^={}\n"
@@ -110,7 +110,7 @@ async def test_minuet_shows_and_accepts_a_suggestion(site: Site, tmp_path: Path)
 
     with running_plugin(
         tmp_path,
-        settings_of("neovim"),
+        find_template("neovim"),
         site,
         "nvim-lua/plenary.nvim",
         "milanglacier/minuet-ai.nvim",
@@ -130,7 +130,7 @@ async def test_minuets_three_requests_are_generated_once(site: Site, tmp_path: P
         "vim.api.nvim_create_autocmd('User', { pattern = 'MinuetRequestStarted', "
         "callback = function() vim.g.started = (vim.g.started or 0) + 1 end })\n"
     )
-    init = counting + settings_of("neovim").replace("n_completions = 1", "n_completions = 3")
+    init = counting + find_template("neovim").replace("n_completions = 1", "n_completions = 3")
 
     with running_plugin(
         tmp_path, init, site, "nvim-lua/plenary.nvim", "milanglacier/minuet-ai.nvim"
@@ -149,7 +149,7 @@ async def test_minuets_three_requests_are_generated_once(site: Site, tmp_path: P
 async def test_llama_vim_shows_and_accepts_a_suggestion(site: Site, tmp_path: Path) -> None:
     num_records = await site.num_records()
 
-    with running_plugin(tmp_path, settings_of("llama-vim"), site, "ggml-org/llama.vim") as neovim:
+    with running_plugin(tmp_path, find_template("llama-vim"), site, "ggml-org/llama.vim") as neovim:
         line = await accept_suggestion(neovim, "<Tab>")
 
     assert line.startswith("with open('")

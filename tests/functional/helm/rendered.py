@@ -36,11 +36,11 @@ class Rendered:
         }
 
     def pods(self) -> Iterator[tuple[str, Document]]:
-        """Yield each workload's name and its pod specification."""
+        """Yield each workload's name and its pod template."""
         for document in self.documents:
             spec = document.get("spec", {})
             spec = spec.get("jobTemplate", {}).get("spec", spec)
-            if "template" in spec and document["kind"] != "ScaledObject":
+            if "template" in spec:
                 yield document["metadata"]["name"], spec["template"]
 
     def container(self, name: str) -> Document:
@@ -74,9 +74,9 @@ def merge_values(below: Mapping[str, Any], above: Mapping[str, Any]) -> Document
     """Merge two files of values as Helm does: values of `above` replace those of `below`."""
     merged_values = dict(below)
     for name, value in above.items():
-        under = merged_values.get(name)
-        if isinstance(under, Mapping) and isinstance(value, Mapping):
-            merged_values[name] = merge_values(under, value)
+        value_below = merged_values.get(name)
+        if isinstance(value_below, Mapping) and isinstance(value, Mapping):
+            merged_values[name] = merge_values(value_below, value)
         else:
             merged_values[name] = value
     return merged_values

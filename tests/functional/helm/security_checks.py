@@ -9,6 +9,7 @@ def check_pods(rendered: Rendered) -> None:
     It must not run as root, write to its root file system or have a service account token.
     """
     pods = dict(rendered.pods())
+    assert pods
     for name, template in pods.items():
         spec = template["spec"]
         containers = [*spec["containers"], *spec.get("initContainers", ())]
@@ -26,7 +27,9 @@ def check_pods(rendered: Rendered) -> None:
 
 def check_rules(rendered: Rendered) -> None:
     """Check that no network rule allows all peers or all ports."""
-    for name, policy in rendered.of_kind("NetworkPolicy").items():
+    policies = rendered.of_kind("NetworkPolicy")
+    assert policies
+    for name, policy in policies.items():
         # Kubernetes' schema accepts any text as a type, so a misspelt type would be valid.
         assert set(policy["spec"]["policyTypes"]) <= {"Ingress", "Egress"}, name
         for way, peers in (("ingress", "from"), ("egress", "to")):

@@ -40,6 +40,7 @@ THRESHOLD_ALERTS = {
     "CaretSpeculationAcceptanceLow": "avg by (pool, language) (caret_speculation_acceptance)",
     "CaretGpuUtilizationLow": "caret:gpu_busy:ratio",
 }
+# A metric in an expression: not part of a recorded series (`caret:...`), a quoted text or a path.
 _NAME = re.compile(r"(?<![\w:\"/.])caret_[a-z0-9_]+(?![\w:\"])")
 _RECORDED = re.compile(r"caret:[a-z0-9_]+:[a-z0-9_]+")
 # Names of metric families that only a complete gateway creates, found in the source.
@@ -91,6 +92,9 @@ def test_every_alert_links_to_a_runbook_that_names_it() -> None:
     index = (RUNBOOKS / "README.md").read_text()
     rows = dict(re.findall(r"^\| \[([a-z-]+\.md)\]\(\1\) \| (.*) \|$", index, re.MULTILINE))
 
+    texts = "".join((MONITORING / name).read_text() for name in RULES)
+    alerts_with_runbook = [alert for alert, _ in _alerts()]
+    assert alerts_with_runbook == re.findall(r"- alert: (\w+)", texts)
     for alert, runbook in _alerts():
         assert runbook.parent == RUNBOOKS
         assert runbook.exists()
@@ -120,12 +124,23 @@ def test_each_threshold_alert_uses_a_figure_that_a_panel_shows() -> None:
 
 
 def test_log_alerts_match_events_that_the_code_logs() -> None:
-    rules = (REPOSITORY / "platform/deploy/monitoring/log-rules.yaml").read_text()
+    rules = (MONITORING / "log-rules.yaml").read_text()
     events = {name for names in re.findall(r'event=~"([^"]+)"', rules) for name in names.split("|")}
     code = "".join(path.read_text() for path in (REPOSITORY / "tenants").rglob("*.py"))
 
     assert len(events) > 5
     assert {event for event in events if f'"{event}"' not in code} == set()
+
+
+def test_failed_purges_and_failed_deletions_of_content_raise_an_alert() -> None:
+    rules = (MONITORING / "log-rules.yaml").read_text()
+
+    rule = rules.split("- alert: CaretPurgeFailing\n")[1].split("- alert:")[0]
+
+    assert re.findall(r'event=~"([^"]+)"', rule) == [
+        "retention.not_purged",
+        "content.erasure_failed",
+    ]
 
 
 def _expressions() -> Iterator[str]:
@@ -146,7 +161,7 @@ def _alerts() -> list[tuple[str, Path]]:
 def _exported_metrics() -> set[str]:
     families = [
         *CompletionMetrics().collect(),
-        *EngineMetricsPoller(_NoEngine(), tuple).collect(),
+        *EngineMetricsPoller(_NoEngine(), list_replicas=tuple).collect(),  # no replicas
         *EventLoopLagProbe(SystemClock()).collect(),
         *ProbeMetrics().registry.collect(),
         *console_registry.collect(),

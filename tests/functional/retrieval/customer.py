@@ -92,10 +92,11 @@ class Customer:
     def _rows(self, query: str, *arguments: object) -> list[tuple[Any, ...]]:
         url = self.installation.paths.app_database_url.read_text().strip()
         with psycopg.connect(url) as session:
-            (tenant_id,) = session.execute(
+            tenant_row = session.execute(
                 "SELECT id::text FROM tenants_tenant WHERE slug = %s", [self.slug]
-            ).fetchone() or ("",)
-            session.execute("SELECT set_config('caret.tenant', %s, true)", [tenant_id])
+            ).fetchone()
+            assert tenant_row is not None
+            session.execute("SELECT set_config('caret.tenant', %s, true)", tenant_row)
             return session.execute(query, arguments).fetchall()
 
 

@@ -1,7 +1,8 @@
 """Retrieval through all real parts: from consent at the REST API to the records of completions.
 
 Retrieval finds snippets in an index of a repository's files. The policy lists the repositories
-that a tenant consents to index. The tests of consent share two tenants and depend on their order.
+that a tenant consents to index. The tests of consent share two tenants and build on each other, so
+their order matters.
 """
 
 import asyncio
@@ -22,7 +23,7 @@ from tests.stack.services import Services
 
 pytestmark = [pytest.mark.engine, pytest.mark.deep]
 _TIMEOUT_S: Final = 20.0
-_ASK_EVERY_S: Final = 0.5
+_PAUSE_S: Final = 0.5  # between two requests: the gateway gets the snippets for the next request
 _INDEXED_WITHIN_S: Final = 2.5  # the worker polls each second
 _REPOSITORY: Final = "shop"
 
@@ -47,7 +48,7 @@ async def test_without_consent_nothing_is_indexed(acme: Customer) -> None:
 
 async def test_a_first_completion_starts_indexing(acme: Customer, globex: Customer) -> None:
     await acme.allow_retrieval(_REPOSITORY)
-    await globex.allow_retrieval(_REPOSITORY)
+    await globex.allow_retrieval(_REPOSITORY)  # for test_another_tenant_gets_no_snippets
 
     assert await acme.num_snippets(_request_in_pay()) == 0
 
@@ -80,7 +81,7 @@ async def test_another_tenant_gets_no_snippets(
         return num_queries_served(installation) > before
 
     assert await wait_until(is_answered, timeout_s=_TIMEOUT_S), "the query was never answered"
-    await asyncio.sleep(_ASK_EVERY_S)
+    await asyncio.sleep(_PAUSE_S)
     assert await globex.num_snippets(_request_in_cart()) == 0
 
 
@@ -115,7 +116,7 @@ def test_semantically_similar_files_are_found_first(index: TenantIndex) -> None:
 
 async def _gets_snippets(customer: Customer) -> bool:
     async def has_snippets() -> bool:
-        await asyncio.sleep(_ASK_EVERY_S)
+        await asyncio.sleep(_PAUSE_S)
         return await customer.num_snippets(_request_in_cart()) > 0
 
     return await wait_until(has_snippets, timeout_s=_TIMEOUT_S)

@@ -34,6 +34,7 @@ def site(replicas: list[OwnReplica]) -> Iterator[Site]:
     entries = [replica.entry for replica in replicas]
     with create_home() as home:
         home.environment["CARET_ENGINE_METRICS_INTERVAL_S"] = str(_METRICS_INTERVAL_S)
+        # The time after which a language with low acceptance leaves the replica with speculation.
         home.environment["CARET_SPECULATION_FALLBACK_S"] = "2"
         with start_site(home, replicas[0].url, replicas=entries) as running_site:
             yield running_site

@@ -71,7 +71,7 @@ async def files_at(
             language.paths.append(path)
         if len(language.paths) == num_files:
             return language
-    raise AssertionError("no file is routed to this replica")
+    raise AssertionError(f"fewer than {num_files} files are routed to {replica}")
 
 
 def assignments(chance: random.Random) -> str:

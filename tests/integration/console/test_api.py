@@ -111,7 +111,7 @@ def test_usage_lists_every_day_of_the_period(administrator: Client) -> None:
     ("body", "status", "code", "field"),
     [
         ("{", 400, "invalid_json", None),
-        ("\udcff".encode("utf-8", "surrogateescape"), 400, "invalid_json", None),
+        (b"\xff", 400, "invalid_json", None),  # not UTF-8
         ('["name"]', 422, "validation_failed", None),
         ('{"name": 1}', 422, "validation_failed", "name"),
         ("{}", 422, "validation_failed", "name"),
@@ -152,6 +152,7 @@ def test_another_tenants_address_gets_the_same_error_as_an_unknown_one(
     ]
 
     assert answers[0] == answers[1]
+    assert answers[0]["field"] == "owner_email"
 
 
 def test_a_body_over_a_mebibyte_is_refused(administrator: Client) -> None:
@@ -259,7 +260,7 @@ def test_removing_or_demoting_a_member_lists_the_keys_that_stay_active(
     company: Company, sign_in: SignIn
 ) -> None:
     administrator, alice = (make_colleague(company, Role.ADMINISTRATOR) for _ in range(2))
-    request = KeyRequest(KeyKind.SERVICE, None, "Night build", None)
+    request = KeyRequest(kind=KeyKind.SERVICE, owner_id=None, name="Night build", expires_at=None)
     service_key = create_key(actor=alice.actor, new=request, now=timezone.now()).key
     client = sign_in(administrator)
 

@@ -1,4 +1,4 @@
-"""`caret GROUP COMMAND` calls the REST API of the console's own application with a service key."""
+"""`caret GROUP COMMAND` calls the REST API with a service key. Here, the API is in this process."""
 
 import hashlib
 import json

@@ -13,8 +13,8 @@ from tenants.policy.operations import set_policy
 from tests.fixtures.companies import ACME, Company, make_company
 from tests.integration.console.conftest import SignIn
 
-ADDRESS = "/api/v1/consent"
-READ_WORDINGS = {"consent_texts": ["content-capture-1", "training-1"]}
+PATH = "/api/v1/consent"
+CURRENT_CONSENT_TEXTS = {"consent_texts": ["content-capture-1", "training-1"]}
 
 
 @pytest.fixture
@@ -36,11 +36,11 @@ def ada(consenting_company: Company, sign_in: SignIn) -> Client:
 
 
 def put_consent(client: Client, **body: Any) -> Any:
-    return client.put(ADDRESS, data=body, content_type="application/json")
+    return client.put(PATH, data=body, content_type="application/json")
 
 
 def test_consent_texts_are_returned_with_their_digests(ada: Client) -> None:
-    consent = ada.get(ADDRESS).json()
+    consent = ada.get(PATH).json()
 
     assert consent["allowance"] == {"content_capture": True, "training": True}
     assert consent["retention_days"] == 30
@@ -55,18 +55,14 @@ def test_consent_texts_are_returned_with_their_digests(ada: Client) -> None:
 
 
 def test_a_user_consents_and_withdraws(ada: Client) -> None:
-    agreed = put_consent(ada, content_capture=True, **READ_WORDINGS).json()["consent"]
+    agreed = put_consent(ada, content_capture=True, **CURRENT_CONSENT_TEXTS).json()["consent"]
 
-    withdrawn = ada.delete(ADDRESS).json()["consent"]
+    withdrawn = ada.delete(PATH).json()["consent"]
 
     assert agreed == {"content_capture": True, "training": False}
     assert withdrawn == {"content_capture": False, "training": False}
-    assert [
-        receipt["is_granted"] for receipt in ada.get(f"{ADDRESS}/receipts").json()["items"]
-    ] == [
-        False,
-        True,
-    ]
+    receipts = ada.get(f"{PATH}/receipts").json()["items"]
+    assert [receipt["is_granted"] for receipt in receipts] == [False, True]
 
 
 @pytest.mark.parametrize(
@@ -74,10 +70,10 @@ def test_a_user_consents_and_withdraws(ada: Client) -> None:
     [
         ({"content_capture": True}, "consent_texts"),
         ({"content_capture": True, "consent_texts": ["content-capture-0"]}, "consent_texts"),
-        ({"content_capture": False, "training": True, **READ_WORDINGS}, "training"),
+        ({"content_capture": False, "training": True, **CURRENT_CONSENT_TEXTS}, "training"),
         ({"training": True}, "content_capture"),
         ({"content_capture": "perhaps"}, "content_capture"),
-        ({"content_capture": True, **READ_WORDINGS, "user": "somebody"}, "user"),
+        ({"content_capture": True, **CURRENT_CONSENT_TEXTS, "user": "somebody"}, "user"),
     ],
 )
 def test_an_invalid_consent_is_rejected_with_the_fields_name(
@@ -92,17 +88,17 @@ def test_an_invalid_consent_is_rejected_with_the_fields_name(
 def test_consent_that_the_tenant_does_not_allow_is_a_conflict(sign_in: SignIn) -> None:
     company = make_company("acme", ACME)
 
-    refusal = put_consent(sign_in(company.developer), content_capture=True, **READ_WORDINGS)
+    refusal = put_consent(sign_in(company.developer), content_capture=True, **CURRENT_CONSENT_TEXTS)
 
     assert refusal.status_code == HTTPStatus.CONFLICT
 
 
 def test_receipts_are_paginated(ada: Client) -> None:
-    put_consent(ada, content_capture=True, training=True, **READ_WORDINGS)
-    ada.delete(ADDRESS)
+    put_consent(ada, content_capture=True, training=True, **CURRENT_CONSENT_TEXTS)
+    ada.delete(PATH)
 
-    first = ada.get(f"{ADDRESS}/receipts?limit=3").json()
-    second = ada.get(f"{ADDRESS}/receipts?limit=3&cursor={first['next_cursor']}").json()
+    first = ada.get(f"{PATH}/receipts?limit=3").json()
+    second = ada.get(f"{PATH}/receipts?limit=3&cursor={first['next_cursor']}").json()
 
     ids = [receipt["id"] for receipt in (*first["items"], *second["items"])]
     assert (len(first["items"]), len(set(ids)), second["next_cursor"]) == (3, 4, None)

@@ -44,17 +44,17 @@ def test_a_legal_hold_keeps_an_idempotency_key_in_use_until_its_release(
     create_key(administrator, "a")
     # From now on, every record has expired.
     monkeypatch.setattr(operations, "RETENTION", timedelta(0))
-    hold = place_hold(actor=alice, new=NewHold("matter", "letter"), now=timezone.now())
+    hold_id = place_hold(actor=alice, new=NewHold("matter", "letter"), now=timezone.now())
 
     reused = create_key(administrator, "a")
     with tenant_scope(company.tenant_id):
         num_records = IdempotencyRecord.objects.count()
-    release_hold(actor=alice, hold_id=hold, reason="settled", now=timezone.now())
-    released = create_key(administrator, "a")
+    release_hold(actor=alice, hold_id=hold_id, reason="settled", now=timezone.now())
+    after_release = create_key(administrator, "a")
 
     assert (reused.status_code, reused.json()["code"]) == (409, "idempotency_key_reused")
     assert "hold" not in reused.content.decode()
-    assert (num_records, released.status_code, count_keys(company)) == (1, 201, 2)
+    assert (num_records, after_release.status_code, count_keys(company)) == (1, 201, 2)
 
 
 def test_records_kept_only_by_a_hold_do_not_count_against_the_limit(

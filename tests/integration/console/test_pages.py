@@ -45,15 +45,15 @@ def test_the_overview_shows_a_curl_command_for_the_gateway(cast: Cast, sign_in: 
 @pytest.fixture
 def second_company(company: Company) -> Company:
     """Make a second company in which the first one's administrator is an auditor."""
-    now = timezone.now()
-    tenant_id = create_tenant(slug=f"hooli-{secrets.token_hex(4)}", name="Hooli", now=now)
+    now, slug = timezone.now(), f"hooli-{secrets.token_hex(4)}"
+    tenant_id = create_tenant(slug=slug, name="Hooli", now=now)
     add_member(
         actor=build_system_actor(tenant_id),
         user_id=company.administrator.user_id,
         role=Role.AUDITOR,
         now=now,
     )
-    return Company(tenant_id=tenant_id, slug="hooli", name="Hooli", people={})
+    return Company(tenant_id=tenant_id, slug=slug, name="Hooli", people={})
 
 
 def test_a_user_of_two_tenants_switches_between_them(

@@ -45,7 +45,7 @@ def test_the_quality_report_defines_each_of_its_metrics(developer: Client) -> No
 
     metrics = report["total"]["metrics"]
     assert (metrics["acceptance"], metrics["persistence_30"]) == (1, None)
-    # 100 prompt tokens cost 100 micros, and 10 tokens were accepted.
+    # At 1,000,000 micros a million tokens, the 100 prompt tokens cost 100. Ten were accepted.
     assert metrics["cost_per_thousand_accepted_tokens"] == 10_000
     assert {definition["name"] for definition in report["definitions"]} == metrics.keys()
     assert report["definition_version"] == 1

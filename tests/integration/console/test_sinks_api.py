@@ -22,7 +22,7 @@ from tests.fakes.siem_servers import Hook, make_sink, syslog_server, webhook
 from tests.fixtures.companies import ACME, Cast, Company, make_company
 from tests.integration.console.conftest import SignIn
 
-ADDRESS = "/api/v1/audit/sinks"
+PATH = "/api/v1/audit/sinks"
 
 
 @pytest.fixture(autouse=True)
@@ -49,7 +49,7 @@ def hook() -> Iterator[Hook]:
         yield hook
 
 
-def post(client: Client, path: str = ADDRESS, /, **body: Any) -> Any:
+def post(client: Client, path: str = PATH, /, **body: Any) -> Any:
     return client.post(path, json.dumps(body), content_type="application/json")
 
 
@@ -66,7 +66,7 @@ def test_a_sinks_secret_is_shown_only_on_creation(
     assert created.status_code == 201
     secret = created.json()["secret"]
     assert secret.startswith("whsec_")
-    sink_list = alice.get(ADDRESS).content.decode()
+    sink_list = alice.get(PATH).content.decode()
     (entry,) = list_audit_entries(company, "audit_sink.created")
     for text in (sink_list, json.dumps(entry.after), entry.target):
         assert secret not in text
@@ -76,7 +76,7 @@ def test_a_sinks_secret_is_shown_only_on_creation(
 def test_the_list_shows_the_delivery_state_of_a_sink(alice: Client, hook: Hook) -> None:
     post(alice, name="Splunk", address=hook.url, from_sequence=1)
 
-    (sink,) = alice.get(ADDRESS).json()["items"]
+    (sink,) = alice.get(PATH).json()["items"]
 
     assert (sink["name"], sink["kind"]) == ("Splunk", "webhook")
     assert sink["origin"] == hook.url.removesuffix("/hook/planted-path")
@@ -91,7 +91,7 @@ def test_a_test_message_is_delivered_and_audited(
     created = post(alice, name="Splunk", address=hook.url).json()
     hook.secret = created["secret"]
 
-    answer = post(alice, f"{ADDRESS}/{created['sink']['id']}/test")
+    answer = post(alice, f"{PATH}/{created['sink']['id']}/test")
 
     assert answer.json() == {"delivered": True, "error": ""}
     assert [payload["type"] for payload in hook.payloads] == ["audit.test"]
@@ -104,7 +104,7 @@ def test_a_test_message_is_delivered_over_syslog(alice: Client) -> None:
         address = f"syslog+tcp://127.0.0.1:{syslog.port}"
         created = post(alice, name="logs", address=address).json()
 
-        answer = post(alice, f"{ADDRESS}/{created['sink']['id']}/test")
+        answer = post(alice, f"{PATH}/{created['sink']['id']}/test")
 
         assert answer.json()["delivered"]
         assert "audit.test" in syslog.lines[0]
@@ -115,7 +115,7 @@ def test_a_failed_test_message_reports_the_error(alice: Client, hook: Hook) -> N
     created = post(alice, name="Splunk", address=hook.url).json()
     hook.statuses = [503]
 
-    answer = post(alice, f"{ADDRESS}/{created['sink']['id']}/test")
+    answer = post(alice, f"{PATH}/{created['sink']['id']}/test")
 
     assert answer.json() == {"delivered": False, "error": "The receiver responded with status 503."}
 
@@ -125,7 +125,7 @@ def test_a_replay_moves_the_cursor_back_and_is_audited(
 ) -> None:
     created = post(alice, name="Splunk", address=hook.url).json()
 
-    answer = post(alice, f"{ADDRESS}/{created['sink']['id']}/replay", from_sequence=3)
+    answer = post(alice, f"{PATH}/{created['sink']['id']}/replay", from_sequence=3)
 
     # Entries 3 to 8 wait: creating the sink wrote entry 7, and the replay wrote entry 8.
     assert (answer.json()["delivered_sequence"], answer.json()["num_waiting"]) == (2, 6)
@@ -138,9 +138,9 @@ def test_deleting_a_sink_destroys_its_encryption_key(
 ) -> None:
     sink_id = post(alice, name="Splunk", address=hook.url).json()["sink"]["id"]
 
-    assert alice.delete(f"{ADDRESS}/{sink_id}").status_code == 204
+    assert alice.delete(f"{PATH}/{sink_id}").status_code == 204
 
-    assert alice.get(ADDRESS).json()["items"] == []
+    assert alice.get(PATH).json()["items"] == []
     (evidence,) = find_destruction_proofs(
         tenant_id=company.tenant_id, scope=f"audit-sink:{sink_id}"
     )
@@ -167,7 +167,7 @@ def test_an_invalid_sink_is_rejected_with_the_fields_name(
     answer = post(alice, **body)
 
     assert (answer.status_code, answer.json()["field"]) == (422, field)
-    assert alice.get(ADDRESS).json()["items"] == []
+    assert alice.get(PATH).json()["items"] == []
 
 
 def test_a_duplicate_name_is_a_conflict(alice: Client, hook: Hook) -> None:
@@ -184,7 +184,7 @@ def test_a_replay_from_an_invalid_entry_is_rejected(
 ) -> None:
     created = post(alice, name="Splunk", address=hook.url).json()
 
-    answer = post(alice, f"{ADDRESS}/{created['sink']['id']}/replay", from_sequence=from_sequence)
+    answer = post(alice, f"{PATH}/{created['sink']['id']}/replay", from_sequence=from_sequence)
 
     assert (answer.status_code, answer.json()["field"]) == (422, "from_sequence")
 
@@ -193,10 +193,10 @@ def test_another_tenants_sink_is_not_found(company: Company, cast: Cast, sign_in
     sink_id = make_sink(company)
     bob = sign_in(cast.globex.administrator)
 
-    assert sink_id not in bob.get(ADDRESS).content.decode()
-    assert post(bob, f"{ADDRESS}/{sink_id}/test").status_code == 404
-    assert post(bob, f"{ADDRESS}/{sink_id}/replay", from_sequence=1).status_code == 404
-    assert bob.delete(f"{ADDRESS}/{sink_id}").status_code == 404
+    assert sink_id not in bob.get(PATH).content.decode()
+    assert post(bob, f"{PATH}/{sink_id}/test").status_code == 404
+    assert post(bob, f"{PATH}/{sink_id}/replay", from_sequence=1).status_code == 404
+    assert bob.delete(f"{PATH}/{sink_id}").status_code == 404
 
 
 def test_each_tenant_has_a_limit_of_concurrent_sink_tests(
@@ -207,14 +207,14 @@ def test_each_tenant_has_a_limit_of_concurrent_sink_tests(
         for _ in range(8):  # the limit of each tenant
             held_slots.enter_context(OUTBOUND_LIMIT.acquire(company.tenant_id))
 
-        refused_test = post(alice, f"{ADDRESS}/{sink_id}/test")
+        refused_test = post(alice, f"{PATH}/{sink_id}/test")
 
     assert (refused_test.status_code, refused_test.json()["code"]) == (
         429,
         "too_many_concurrent_requests",
     )
     assert refused_test["Retry-After"] == "5"
-    assert post(alice, f"{ADDRESS}/{sink_id}/test").status_code == 200
+    assert post(alice, f"{PATH}/{sink_id}/test").status_code == 200
 
 
 def test_the_limit_of_concurrent_requests_covers_domain_verification(
@@ -239,4 +239,4 @@ def test_the_limit_of_another_tenant_is_independent(
         for _ in range(8):  # the limit of each tenant
             held_slots.enter_context(OUTBOUND_LIMIT.acquire("a neighbour"))
 
-        assert post(alice, f"{ADDRESS}/{sink_id}/test").status_code == 200
+        assert post(alice, f"{PATH}/{sink_id}/test").status_code == 200

@@ -58,6 +58,7 @@ def empty_database(services: Services, monkeypatch: pytest.MonkeyPatch) -> Itera
 
 
 def clear_key_cache() -> None:
+    """Forget the decrypted keys of this process, so that each key is read from the database."""
     key_cache._keys.clear()
 
 

@@ -14,7 +14,7 @@ from django.utils import timezone
 from caret.contracts.captured_content import (
     CONTENT,
     MAX_QUEUED,
-    STREAM_MS,
+    TRIM_AGE_MS,
     CapturedCompletion,
     ContentBatch,
     ContentSealer,
@@ -32,7 +32,7 @@ from tenants.policy.document import serialize_policy
 from tenants.policy.operations import set_policy
 from tenants.policy.queries import find_policy_in_force
 from tenants.privacy.consent.consent import UserConsent
-from tenants.privacy.consent.consent_texts import TENANT_CONSENT_TEXT, USER_CONSENT_TEXTS
+from tenants.privacy.consent.consent_texts import TENANT_CONSENT_VERSION, USER_CONSENT_VERSIONS
 from tenants.privacy.consent_lifecycle import ConsentChoice, set_consent
 from tenants.privacy.content_capture import erasure
 from tenants.privacy.content_capture.ingestion import ContentIngestion, ingest_content
@@ -47,7 +47,7 @@ class ConsentingTenant:
     company: Company
 
     def give_consent(self, person: Person, consent: UserConsent = CAPTURE_CONSENT) -> None:
-        choice = ConsentChoice(consent, frozenset(USER_CONSENT_TEXTS.values()))
+        choice = ConsentChoice(consent, frozenset(USER_CONSENT_VERSIONS.values()))
         set_consent(actor=person.actor, choice=choice, now=timezone.now())
 
     def change_policy(self, **changes: Any) -> None:
@@ -61,7 +61,7 @@ class ConsentingTenant:
 
     def allow_content_capture(self, *, retention_days: int = 30, training: bool = True) -> None:
         values = {
-            "consent_text": TENANT_CONSENT_TEXT,
+            "consent_text": TENANT_CONSENT_VERSION,
             "retention_days": retention_days,
             "training": training,
         }
@@ -72,10 +72,11 @@ class ConsentingTenant:
             self.company.tenant_id, ContentBatch(items)
         )
         connect_to_redis().eval(
-            ADD_SCRIPT, 1, CONTENT, sealed, FIELD, str(STREAM_MS), str(MAX_QUEUED)
+            ADD_SCRIPT, 1, CONTENT, sealed, FIELD, str(TRIM_AGE_MS), str(MAX_QUEUED)
         )
 
     def capture(self, person: Person, *prefixes: str) -> ContentIngestion:
+        """Send a completion for each prefix, and ingest everything that is queued."""
         self.send_items(*(make_captured_completion(person, prefix) for prefix in prefixes))
         return ingest_queued()
 

@@ -58,9 +58,7 @@ def test_content_is_stored_sealed_with_consent_of_tenant_and_user(
     ]
 
 
-def test_content_captured_before_the_current_consent_is_dropped(
-    acme: ConsentingTenant, folder: Path
-) -> None:
+def test_content_captured_before_the_current_consent_is_dropped(acme: ConsentingTenant) -> None:
     """The user withdraws consent and gives it again before a worker stores the content."""
     ada = acme.company.developer
     acme.give_consent(ada)
@@ -93,7 +91,8 @@ def test_content_captured_before_the_tenant_allowed_it_again_is_dropped(
     acme.give_consent(ada)
     acme.send_items(captured_before)
 
-    assert ingest_queued().num_stored == 0
+    assert ingest_queued().dropped == {"no consent": 1}
+    assert acme.objects == []
 
 
 def test_content_captured_before_the_training_consent_is_not_for_training(

@@ -6,6 +6,7 @@ The queue in Redis expires, and each gateway limits the number of unsent items o
 import asyncio
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 from django.conf import settings
 from django.utils import timezone
@@ -28,8 +29,8 @@ from tests.fixtures.companies import Person, make_key
 from tests.integration.content_capture.consenting_tenant import ConsentingTenant, ingest_queued
 
 
-def find_principal(tenant: ConsentingTenant, person: Person) -> Principal:
-    """Return the user's principal in the current snapshot."""
+def make_principal_with_key(tenant: ConsentingTenant, person: Person) -> Principal:
+    """Make a key for the user, and return the user's principal in the current snapshot."""
     make_key(tenant.company, person)
     snapshot = read_snapshot(tenant_id=tenant.company.tenant_id, now=timezone.now())
     credential = next(
@@ -67,7 +68,7 @@ def deliver(capture_content: Callable[[ContentCapture], None]) -> None:
 def test_a_captured_completion_is_stored(acme: ConsentingTenant) -> None:
     ada = acme.company.developer
     acme.give_consent(ada)
-    principal = find_principal(acme, ada)
+    principal = make_principal_with_key(acme, ada)
 
     deliver(lambda content_capture: complete_request(content_capture, principal, "planted"))
 
@@ -78,7 +79,7 @@ def test_a_captured_completion_is_stored(acme: ConsentingTenant) -> None:
 def test_a_captured_edit_is_stored(acme: ConsentingTenant) -> None:
     ada = acme.company.developer
     acme.give_consent(ada)
-    principal = find_principal(acme, ada)
+    principal = make_principal_with_key(acme, ada)
     edit = SuggestionEdit(new_request_id(), OutcomeEvent.PERSISTED, after_ms=30_000, text="planted")
 
     deliver(lambda content_capture: content_capture.on_edited(principal, edit))
@@ -89,7 +90,7 @@ def test_a_captured_edit_is_stored(acme: ConsentingTenant) -> None:
 def test_without_consent_nothing_is_sent(acme: ConsentingTenant) -> None:
     ada = acme.company.developer
     acme.give_consent(acme.company.administrator)
-    principal = find_principal(acme, ada)
+    principal = make_principal_with_key(acme, ada)
 
     deliver(lambda content_capture: complete_request(content_capture, principal, "planted"))
 
@@ -99,21 +100,23 @@ def test_without_consent_nothing_is_sent(acme: ConsentingTenant) -> None:
 def test_a_withdrawal_disables_capture_in_the_snapshot(acme: ConsentingTenant) -> None:
     ada = acme.company.developer
     acme.give_consent(ada)
-    before = find_principal(acme, ada).is_content_captured
+    before = make_principal_with_key(acme, ada).is_content_captured
 
     acme.give_consent(ada, NO_CONSENT)
 
-    assert (before, find_principal(acme, ada).is_content_captured) == (True, False)
+    assert (before, make_principal_with_key(acme, ada).is_content_captured) == (True, False)
 
 
 def test_queued_content_is_sealed_and_expires(acme: ConsentingTenant) -> None:
     ada = acme.company.developer
     acme.give_consent(ada)
-    principal = find_principal(acme, ada)
+    principal = make_principal_with_key(acme, ada)
 
     deliver(lambda content_capture: complete_request(content_capture, principal, "planted"))
 
-    assert b"planted" not in (connect_to_redis().dump(CONTENT) or b"")
+    entries: Any = connect_to_redis().xrange(CONTENT)
+    assert len(entries) == 1
+    assert b"planted" not in b"".join(value for _, fields in entries for value in fields.values())
     assert 0 < int(str(connect_to_redis().pttl(CONTENT))) <= MAX_AGE_S * 1000
 
 
@@ -123,7 +126,7 @@ def test_a_gateway_limits_the_queued_content_of_each_tenant(
     for tenant in (acme, globex):
         tenant.give_consent(tenant.company.developer)
     acme_principal, globex_principal = (
-        find_principal(tenant, tenant.company.developer) for tenant in (acme, globex)
+        make_principal_with_key(tenant, tenant.company.developer) for tenant in (acme, globex)
     )
 
     def complete_many(content_capture: ContentCapture) -> None:

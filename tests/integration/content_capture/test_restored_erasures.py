@@ -78,14 +78,14 @@ def test_a_user_erased_after_the_backup_is_erased_again(
         with tenant_scope(acme.company.tenant_id):
             erasures = Erasure.objects.order_by("id")
             erased_user_ids = [str(row.user_id) for row in erasures if row.finished_at is not None]
-        emails = dict(User.objects.values_list("id", "email"))
+        emails = set(User.objects.values_list("email", flat=True))
 
     assert "1 erasures were requested again" in output
     assert "0 erasures were requested again" in second_output
     assert ended_at is not None
     assert erased_user_ids == [alice.user_id, ada.user_id]
-    assert ada.email not in emails.values()
-    assert gus.email in emails.values()
+    assert ada.email not in emails
+    assert gus.email in emails
 
 
 def test_an_erased_user_who_is_the_only_owner_in_the_backup_is_erased_again(
@@ -148,9 +148,11 @@ def test_a_tombstone_of_an_erasure_that_could_not_be_stored_is_stored_later(
         context.setattr(type(storage), "save", _raise_unreachable)
         request_erasure(acme.company, acme.company.developer)
     run_due_erasures(now=timezone.now())
+    before = erasure_tombstones.list_newest_tombstones(acme.company.tenant_id)
 
     erasure_tombstones.write_missing_erasure_tombstones(now=timezone.now())
 
+    assert before == []
     (tombstone,) = erasure_tombstones.list_newest_tombstones(acme.company.tenant_id)
     assert str(tombstone.user_id) == acme.company.developer.user_id
 

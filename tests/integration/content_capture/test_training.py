@@ -71,7 +71,7 @@ def test_training_data_names_no_user_and_is_private(acme: ConsentingTenant, tmp_
     acme.give_consent(ada, CAPTURE_AND_TRAINING_CONSENT)
     acme.capture(ada, "planted")
 
-    export_training_prefixes(acme, tmp_path)
+    assert export_training_prefixes(acme, tmp_path) == ["planted"]
 
     out = tmp_path / "out.ndjson"
     assert ada.user_id not in out.read_text()

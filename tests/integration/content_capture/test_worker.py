@@ -17,26 +17,28 @@ from tests.stack.worker import running_worker
 
 
 @pytest.fixture
-def worker(services: Services, folder: Path, tmp_path: Path) -> Iterator[Path]:
-    """Return the worker's log."""
+def worker_log(services: Services, folder: Path, tmp_path: Path) -> Iterator[Path]:
+    """Run the worker, and return its log."""
     with running_worker(services, tmp_path, CARET_CONTENT_STORAGE=str(folder)) as log:
         yield log
 
 
-def test_the_worker_stores_content_within_a_minute(acme: ConsentingTenant, worker: Path) -> None:
+def test_the_worker_stores_content_within_a_minute(
+    acme: ConsentingTenant, worker_log: Path
+) -> None:
     ada = acme.company.developer
     acme.give_consent(ada)
 
     acme.send_items(make_captured_completion(ada, "planted"))
 
-    assert _is_stored(acme, seconds=60), worker.read_text()
+    assert _is_stored(acme, seconds=60), worker_log.read_text()
     (row,) = acme.objects
     sealed = object_store.read_object(acme.company.tenant_id, row.id)
     content = open_sealed(
         acme.company.tenant_id, context=object_store.build_seal_context(row.id), envelope=sealed
     )
     assert b"planted" in content
-    assert "planted" not in worker.read_text()
+    assert "planted" not in worker_log.read_text()
 
 
 def _is_stored(tenant: ConsentingTenant, *, seconds: float) -> bool:

@@ -10,7 +10,10 @@ from tenants.base.redis_connection import connect_to_redis
 
 
 def find_occurrences(text: str, tenant_id: TenantId, folder: Path) -> set[str]:
-    """Return the tables (also in hexadecimal), Redis keys and files that contain the text."""
+    """Return the tables, Redis keys and files that contain the text.
+
+    The tables are also searched for its bytes in hexadecimal, as Postgres shows binary columns.
+    """
     return _search_tables(text, tenant_id) | _search_redis(text) | _search_files(text, folder)
 
 

@@ -30,7 +30,7 @@ from tenants.security.audit.queries import AuditFilter, list_entries
 from tests.fakes.console_client import Client
 from tests.fixtures.companies import make_key
 from tests.integration.content_capture.consenting_tenant import CAPTURE_CONSENT
-from tests.integration.data_subjects.traces import REPOSITORY, TracedTenant
+from tests.integration.data_subjects.traces import REPOSITORY, TracedTenant, add_scim_user
 
 KEYS = load_signing_keys().public_keys()
 
@@ -40,7 +40,7 @@ def read_rows(bundle: BytesIO, name: str) -> list[dict[str, object]]:
         return [json.loads(line) for line in archive.read(f"{name}.ndjson").splitlines()]
 
 
-def list_files(bundle: BytesIO) -> set[str]:
+def list_file_names(bundle: BytesIO) -> set[str]:
     with ZipFile(bundle) as archive:
         return set(archive.namelist())
 
@@ -74,6 +74,15 @@ def test_an_export_contains_decrypted_content(acme: TracedTenant) -> None:
     assert (indexed["repository"], indexed["path"]) == (REPOSITORY, f"{acme.mark}.py")
 
 
+def test_an_export_contains_scim_users_without_an_account(acme: TracedTenant) -> None:
+    """An identity provider can add a member whose domain the tenant has not verified."""
+    add_scim_user(acme, has_account=False)
+
+    bundle = acme.export(acme.ada.actor, acme.ada.user_id)
+
+    assert len(read_rows(bundle, "scim_users")) == 2
+
+
 def test_an_export_contains_nothing_about_other_users(
     acme: TracedTenant, globex: TracedTenant
 ) -> None:
@@ -100,7 +109,7 @@ def test_an_export_has_no_field_for_a_secret(acme: TracedTenant) -> None:
 
 
 def test_an_administrators_export_omits_the_users_own_account_data(acme: TracedTenant) -> None:
-    names = list_files(acme.export(acme.olga, acme.ada.user_id))
+    names = list_file_names(acme.export(acme.olga, acme.ada.user_id))
 
     assert not names & {f"{source.name}.ndjson" for source in OWN_SOURCES}
 
@@ -111,7 +120,9 @@ def test_an_export_is_signed_and_counts_its_rows(acme: TracedTenant) -> None:
     manifest = verify_bundle(bundle, KEYS)
 
     assert manifest["user_id"] == acme.ada.user_id
-    assert {file["name"] for file in manifest["files"]} | {"manifest.json"} == list_files(bundle)
+    assert {file["name"] for file in manifest["files"]} | {"manifest.json"} == list_file_names(
+        bundle
+    )
     assert (
         next(file["rows"] for file in manifest["files"] if file["name"] == "usage_records.ndjson")
         == 1
@@ -214,7 +225,7 @@ def test_an_export_over_the_size_limit_is_rejected(
     acme: TracedTenant, limits: BundleLimits
 ) -> None:
     with pytest.raises(Conflict, match="export_data_subject"):
-        acme.export(acme.olga, acme.ada.user_id, bounds=limits)
+        acme.export(acme.olga, acme.ada.user_id, limits=limits)
 
 
 class FileWithCallback(BytesIO):
@@ -226,11 +237,11 @@ class FileWithCallback(BytesIO):
     def __init__(self, callback: Callable[[], object]) -> None:
         super().__init__()
         self._callback = callback
-        self._has_called = False
+        self.has_called = False
 
     def write(self, data: Any, /) -> int:
-        if b"captured_content" in bytes(data) and not self._has_called:
-            self._has_called = True
+        if b"captured_content" in bytes(data) and not self.has_called:
+            self.has_called = True
             self._callback()
         return super().write(data)
 
@@ -247,6 +258,7 @@ def test_a_tenant_has_one_running_export_at_a_time(
     out = FileWithCallback(request_more_exports)
     write_bundle(actor=acme.olga, bundle_request=bundle_request, out=out, now=timezone.now())
 
+    assert out.has_called
     assert verify_bundle(out, KEYS)["user_id"] == acme.ada.user_id
     assert acme.export(acme.olga, acme.ada.user_id).getvalue()
 

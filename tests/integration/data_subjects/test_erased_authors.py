@@ -54,10 +54,10 @@ class AuthoredDecisions:
         page: dict[str, Any] = {"actor": actor, "limit": 10, "cursor": None}
         with tenant_scope(self.company.tenant_id):
             rule = load_rules(tenant_id=self.company.tenant_id)[DataClass.USAGE]
-        keys = [key for key in list_keys(**page, now=now).rows if key.lookup_id == self.lookup_id]
+        (listed_key,) = list_keys(**page, now=now).rows
         key_filter = KeyFilter(text=self.lookup_id)
-        keys += find_keys(**page, key_filter=key_filter, now=now).rows
-        keys += [find_key(actor=actor, lookup_id=self.lookup_id, now=now)]
+        (found_key,) = find_keys(**page, key_filter=key_filter, now=now).rows
+        keys = [listed_key, found_key, find_key(actor=actor, lookup_id=self.lookup_id, now=now)]
         return [
             get_policy(actor=actor).author_email,
             read_page_of_versions(**page).rows[0].author_email,

@@ -197,7 +197,7 @@ def test_an_interrupted_erasure_continues_with_the_same_anonymous_id(
         with pytest.raises(pytest.fail.Exception):
             run_due_erasures(now=timezone.now())
     (anonymous_id,) = list_usage_user_ids(acme)["UsageRecord"]
-    with tenant_scope(acme.company.tenant_id):  # only the next run can write the ID again
+    with tenant_scope(acme.company.tenant_id):  # remove the ID, so that the next run must write it
         UsageRecord.objects.update(user_id=uuid.uuid4())
         Outcome.objects.update(user_id=uuid.uuid4())
     make_completion(acme.company, acme.ada)  # arrives after the interruption
@@ -225,7 +225,8 @@ def test_an_error_in_one_tenant_does_not_delay_another(
     run_due_erasures(now=timezone.now())
     make_completion(healthy.company, healthy.ada)
     hold_id = place_hold(actor=broken.olga, new=NewHold("m", "r"), now=timezone.now())
-    year_1_bc = datetime.min.replace(tzinfo=fixed_offset(timedelta(hours=14)))  # in UTC; unreadable
+    # A time that Postgres stores and Python cannot read: in UTC, it is in the year 1 BC.
+    year_1_bc = datetime.min.replace(tzinfo=fixed_offset(timedelta(hours=14)))
     with tenant_scope(broken.company.tenant_id):
         LegalHold.objects.filter(id=hold_id).update(since=year_1_bc)
 
@@ -305,8 +306,8 @@ def test_a_running_export_restarts_without_the_erased_user(
         claim.renew()
     with tenant_scope(acme.company.tenant_id):
         assert not ExportObject.objects.exists()
-        scopes = DataKey.objects.filter(scope=sealed_objects.build_export_scope(acme_export))
-        assert not scopes.filter(destroyed_at=None).exists()
+        data_keys = DataKey.objects.filter(scope=sealed_objects.build_export_scope(acme_export))
+        assert not data_keys.filter(destroyed_at=None).exists()
     globex_id = globex.company.tenant_id
     assert len(sealed_objects.list_object_ids(globex_id, globex_export, pack_index=0)) == 1
     assert any(acme.mark.encode() in zlib.decompress(part) for part in parts)
@@ -343,9 +344,8 @@ def list_shown_emails(traced: TracedTenant) -> list[str]:
     entries = list_entries(
         actor=traced.olga, audit_filter=AuditFilter(), limit=100, cursor=None, now=timezone.now()
     ).rows
-    receipts = list_receipts(actor=traced.olga, limit=100, cursor=None).rows
     emails = [entry.actor_email for entry in entries]
-    for receipt in receipts:
+    for receipt in list_receipts(actor=traced.olga, limit=100, cursor=None).rows:
         emails += [receipt.user_email, receipt.actor_email]
     return [email for email in emails if email is not None]
 

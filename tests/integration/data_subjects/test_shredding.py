@@ -80,7 +80,7 @@ def test_a_shredded_tenants_text_is_in_no_table_stream_or_file(
     # The audit log is evidence of what administrators set. It is kept as long as the law requires.
     assert find_traces(acme, folder) == {"tenants_auditentry"}
     assert find_traces(globex, folder) == globex_traces
-    assert len(list_files(folder)) == 1
+    assert len(list_files(folder)) == 1  # the other tenant's
     with pytest.raises(KeyDestroyed):
         open_sealed(acme.company.tenant_id, context=seal_context, envelope=sealed)
     with tenant_scope(acme.company.tenant_id):
@@ -163,6 +163,7 @@ def test_an_interrupted_shredding_can_be_resumed(
 ) -> None:
     close_tenant(acme)
     with monkeypatch.context() as context:
+        # As if the process was killed: no `except Exception` catches the error of pytest.fail.
         context.setattr(tenant_purge, "_purge_redis", lambda *_: pytest.fail("killed"))
         with pytest.raises(pytest.fail.Exception):
             shred_tenant(acme)
@@ -186,7 +187,7 @@ def test_an_interrupted_shredding_counts_each_row_once(
                 shred_tenant(acme)
 
     shred_tenant(acme)
-    shred_tenant(globex)
+    shred_tenant(globex)  # the same data, without an interruption
 
     assert read_certificate(acme)["rows"] == read_certificate(globex)["rows"]
 

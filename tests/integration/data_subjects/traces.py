@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from caret.foundation.ids import UserId, uuid7
 from caret.foundation.postgres.tenant_scope import tenant_scope
+from tenants.base.permissions import Role
 from tenants.compliance.data_subjects.export_bundle import BundleRequest, write_bundle
 from tenants.models import (
     AlertDelivery,
@@ -55,11 +56,12 @@ class TracedTenant:
 
     @property
     def olga(self) -> Actor:
-        return next(iter(self.company.people.values())).actor
+        return self.company.people[Role.OWNER].actor
 
-    def export(self, actor: Actor, user_id: str, **fields: Any) -> BytesIO:
+    def export(
+        self, actor: Actor, user_id: str, *, reason: str = "a request by e-mail", **fields: Any
+    ) -> BytesIO:
         out = BytesIO()
-        reason = fields.pop("reason", "a request by e-mail")
         bundle_request = BundleRequest(UserId(user_id), reason, **fields)
         write_bundle(actor=actor, bundle_request=bundle_request, out=out, now=timezone.now())
         return out
@@ -151,13 +153,18 @@ def add_spending(traced: TracedTenant) -> None:
         )
 
 
-def add_scim_user(traced: TracedTenant) -> None:
+def add_scim_user(traced: TracedTenant, *, has_account: bool = True) -> None:
+    """Add the user to the SCIM directory.
+
+    Without `has_account`, add a SCIM user whose e-mail domain is not verified: Caret gives it no
+    account.
+    """
     now = timezone.now()
     with tenant_scope(traced.company.tenant_id):
         ScimUser.objects.create(
             tenant_id=traced.company.tenant_id,
-            user_id=traced.ada.user_id,
-            user_name=traced.mark,
+            user_id=traced.ada.user_id if has_account else None,
+            user_name=traced.mark if has_account else f"{traced.mark}-unverified",
             external_id=traced.mark,
             email=f"{traced.mark}@{traced.company.slug}.example",
             active=True,

@@ -63,13 +63,11 @@ def _start_supervisor(
 ) -> subprocess.Popen[str]:
     supervisor = subprocess.Popen(
         [
-            *(
-                sys.executable,
-                "-c",
-                textwrap.dedent(_SUPERVISOR),
-                supervisor_tag,
-                str(tmp_path / "log"),
-            ),
+            sys.executable,
+            "-c",
+            textwrap.dedent(_SUPERVISOR),
+            supervisor_tag,
+            str(tmp_path / "log"),
             "guarded" if is_guarded else "unguarded",
         ],
         stdout=subprocess.PIPE,

@@ -20,7 +20,7 @@ def test_django_is_connected_as_the_weak_role() -> None:
     assert row == ("caret_app", False, False, False, False)
 
 
-def test_the_weak_role_owns_nothing(services: Services) -> None:
+def test_the_weak_role_owns_no_relation(services: Services) -> None:
     with psycopg.connect(services.database_url) as weak:
         num_owned = weak.execute(
             "SELECT count(*) FROM pg_class WHERE pg_get_userbyid(relowner) = current_user"

@@ -76,12 +76,11 @@ def test_a_callers_setting_overrides_the_default(paths: EmbeddedPaths) -> None:
         assert client.config_get("maxmemory") == {"maxmemory": str(8 * 1024**2)}
 
 
-def test_a_worker_is_unhealthy_if_valkey_disconnects_during_the_check(
-    paths: EmbeddedPaths,
-) -> None:
+def test_checking_a_worker_raises_no_error_if_valkey_disconnects(paths: EmbeddedPaths) -> None:
     with EmbeddedValkey(paths), _connect(paths) as client:
         killer = Thread(target=_kill_waiting_connections, args=(client,))
         killer.start()
+        # No worker runs: the check waits for a response until the connection is closed.
         is_healthy = is_worker_responding(paths, environment={}, worker="nobody@localhost")
         killer.join()
 

@@ -5,16 +5,17 @@ ends. A completion of up to SHORT_TOKENS is sent at once. A longer one gets a to
 `max_tokens`, or until the client disconnects. `GET /streams` returns the number of running
 completions, and `GET /v1/models` returns the model of the stack's pools. `GET /fault/NAME` sets the
 fault of later completions: a name in `faults.py`, `none`, or `short`, with which every completion
-ends after SHORT_TOKENS. Any other GET request gets an empty response, and any other POST request
-gets 404.
+ends after SHORT_TOKENS. An unknown fault gets 404. Any other GET request gets an empty response,
+and any other POST request gets 404.
 """
 
 import asyncio
 import json
 import sys
 from typing import Final
+from urllib.parse import unquote
 
-from tests.integration.gateway.faults import send_fault
+from tests.integration.gateway.faults import FAULTS, STALLS, send_fault
 
 SHORT_TOKENS: Final = 4
 _TOKEN_S: Final = 0.002
@@ -22,6 +23,7 @@ _HEAD: Final = (
     b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
 )
 _MODELS: Final = b'{"data":[{"id":"demo"}]}'  # as in the stack's pools
+_NOT_FOUND: Final = b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n"
 
 
 class FakeEngine:
@@ -41,21 +43,15 @@ class FakeEngine:
     async def _handle_request(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
-        head = (await reader.readuntil(b"\r\n\r\n")).lower()
-        if head.startswith(b"get "):
-            response = str(self.num_streams).encode() if b" /streams " in head[:20] else b""
-            if head.startswith(b"get /v1/models "):
-                response = _MODELS
-            if head.startswith(b"get /fault/"):
-                self.fault = head.split()[1].decode().removeprefix("/fault/")
-            writer.write(
-                b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%b" % (len(response), response)
-            )
+        head = await reader.readuntil(b"\r\n\r\n")
+        method, path = head.decode().split()[:2]
+        if method == "GET":
+            writer.write(self._respond_to_get(path))
             return
-        length = int(head.partition(b"content-length:")[2].split(b"\r\n")[0])
+        length = int(head.lower().partition(b"content-length:")[2].split(b"\r\n")[0])
         request_body = await reader.readexactly(length)
-        if not head.startswith(b"post /v1/completions "):
-            writer.write(b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n")
+        if (method, path) != ("POST", "/v1/completions"):
+            writer.write(_NOT_FOUND)
             return
         body = json.loads(request_body)
         self.num_streams += 1
@@ -67,6 +63,19 @@ class FakeEngine:
                 await send_fault(self.fault, reader, writer)
         finally:
             self.num_streams -= 1
+
+    def _respond_to_get(self, path: str) -> bytes:
+        body = b""
+        if path == "/streams":
+            body = str(self.num_streams).encode()
+        elif path == "/v1/models":
+            body = _MODELS
+        elif path.startswith("/fault/"):
+            fault = unquote(path.removeprefix("/fault/"))
+            if fault not in ("none", "short", *FAULTS, *STALLS):
+                return _NOT_FOUND
+            self.fault = fault
+        return b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%b" % (len(body), body)
 
 
 async def _stream(writer: asyncio.StreamWriter, *, max_tokens: int) -> None:

@@ -46,11 +46,11 @@ CUT_OFF: Final = (
 
 
 async def send_fault(name: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Send a faulty response, and close the connection.
+    """Send a faulty response, then raise ConnectionResetError.
 
-    Raises OSError if the client has already disconnected.
+    This error makes the caller close the connection. Raises another OSError if the client has
+    already disconnected.
     """
-    name = name.replace("%20", " ")
     writer.write({**FAULTS, **STALLS}[name])
     await writer.drain()
     if name in STALLS:

@@ -20,14 +20,14 @@ class SampleRequest:
 
 
 _MESSAGES: Final = [{"role": "user", "content": "Say something."}]
-_MAX_TOKENS: Final = ("max_tokens",)
+_MAX_TOKENS_FIELD: Final = ("max_tokens",)
 
 
 def _both_forms(
-    path: str, body: dict[str, Any], field: tuple[str, ...] = _MAX_TOKENS
+    path: str, body: dict[str, Any], field: tuple[str, ...] = _MAX_TOKENS_FIELD
 ) -> tuple[SampleRequest, SampleRequest]:
-    complete, streamed = ({**body, "stream": is_streamed} for is_streamed in (False, True))
-    return SampleRequest(path, complete, False, field), SampleRequest(path, streamed, True, field)
+    whole, streamed = ({**body, "stream": is_streamed} for is_streamed in (False, True))
+    return SampleRequest(path, whole, False, field), SampleRequest(path, streamed, True, field)
 
 
 _SAMPLES: Final = (
@@ -39,9 +39,12 @@ _SAMPLES: Final = (
     ),
     *_both_forms("/api/generate", {"prompt": "x = ", "suffix": "\n"}, ("options", "num_predict")),
     *_both_forms("/api/chat", {"messages": _MESSAGES}, ("options", "num_predict")),
-    # Tabby's agent cannot set a maximum length.
+    # Requests of Tabby's agent are never streamed and have no token limit: the gateway ignores it.
     SampleRequest(
-        "/v1/completions", {"segments": {"prefix": "x = ", "suffix": "\n"}}, False, _MAX_TOKENS
+        "/v1/completions",
+        {"segments": {"prefix": "x = ", "suffix": "\n"}},
+        is_streamed=False,
+        length_field=_MAX_TOKENS_FIELD,
     ),
 )
 

@@ -4,6 +4,7 @@ import asyncio
 import uuid
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 import redis
@@ -14,8 +15,8 @@ from caret.contracts.added_replicas import (
     ADDITIONS_CHANGED,
     ADDITIONS_LOG,
     ADDITIONS_VERSION,
-    decode_addition,
-    encode_addition,
+    decode_replica_change,
+    encode_replica_change,
 )
 from tenants.base.errors import Conflict, Forbidden, InvalidValue, NotFound
 from tenants.base.operator_roles import OperatorRole
@@ -160,8 +161,8 @@ async def test_a_forged_addition_in_redis_receives_no_prompts(
     async with _ForbiddenListener() as (url, connections):
         added = await _add_replica(connection, site)
         field = f"{POOL} {added}".encode()
-        addition = decode_addition(connection.hget(ADDITIONS, field))  # type: ignore[arg-type]
-        connection.hset(ADDITIONS, field, encode_addition(replace(addition, url=url)))
+        addition = decode_replica_change(connection.hget(ADDITIONS, field))  # type: ignore[arg-type]
+        connection.hset(ADDITIONS, field, encode_replica_change(replace(addition, url=url)))
         connection.incr(ADDITIONS_VERSION)
 
         async def is_refused() -> bool:
@@ -217,10 +218,10 @@ class _ForbiddenListener:
     ],
 )
 async def test_an_invalid_value_is_rejected_with_its_field(
-    site: Site, connection: redis.Redis, fields: dict[str, str], wrong_field: str
+    site: Site, connection: redis.Redis, fields: dict[str, Any], wrong_field: str
 ) -> None:
     with pytest.raises(InvalidValue) as rejection:
-        await _add_replica(connection, site, role=OperatorRole.ADMIN, **fields)
+        await _add_replica(connection, site, **fields)
 
     assert rejection.value.field == wrong_field
     assert read_additions(connection).replicas == {}

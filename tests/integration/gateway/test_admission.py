@@ -19,7 +19,6 @@ import pytest
 import redis
 
 from caret.contracts.policy import PolicyLimits, RateLimit, TenantPolicy, Tier
-from caret.contracts.snapshot import TenantSnapshot
 from caret.contracts.usage import CompletionRecord
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from caret.local.processes.service import await_ready
@@ -27,8 +26,8 @@ from tenants.models import UsageRecord
 from tenants.usage.ingestion.operations import ingest_all_entries
 from tenants.usage.ingestion.redis_stream import UsageStream
 from tests.benchmarks.installation import (
+    build_gateway_service,
     create_home,
-    gateway_part,
     new_tenant,
     publish,
     root_secret_of,
@@ -60,22 +59,20 @@ def site(fake_engine_url: str) -> Iterator[Site]:
         yield site
 
 
-def _publish_tenant(
-    site: Site, *, limits: PolicyLimits, **changes: Any
-) -> tuple[TenantSnapshot, str]:
-    """Publish a new tenant with one key."""
+def _publish_tenant(site: Site, *, limits: PolicyLimits, **changes: Any) -> str:
+    """Publish a new tenant with one key, and return the key's text."""
     snapshot, key = new_tenant("initech", root_secret=root_secret_of(site.home.paths))
     policy: TenantPolicy = msgspec.structs.replace(snapshot.policy, limits=limits)
     snapshot = msgspec.structs.replace(snapshot, policy=policy, **changes)
     publish(site.home.paths, snapshot)
-    return snapshot, key
+    return key
 
 
 @contextmanager
 def _second_gateway(site: Site) -> Iterator[Site]:
     """Run a second gateway with the same Redis and engine."""
     port = free_port()
-    service = gateway_part(site.home, port=port, replicas=[site.engine_url])
+    service = build_gateway_service(site.home, port=port, replicas=[site.engine_url])
     second = replace(site, url=f"http://127.0.0.1:{port}", gateway=service)
     second.launch_gateway()
     try:
@@ -102,17 +99,16 @@ async def _send_requests(site: Site, key: str, count: int) -> list[tuple[int, st
     return responses
 
 
-async def _await_known(site: Site, key: str) -> str:
+async def _await_known(site: Site, key: str) -> None:
     async def is_known() -> bool:
         return await _is_accepted(site, key)
 
     assert await wait_until(is_known), "the gateway does not know the tenant"
-    return key
 
 
 async def test_two_gateways_share_one_rate_limit(site: Site) -> None:
     limits = PolicyLimits(user=RateLimit(per_minute=1, burst=8))
-    _, key = _publish_tenant(site, limits=limits)
+    key = _publish_tenant(site, limits=limits)
     with _second_gateway(site) as second:
         for gateway in (site, second):
             await _await_known(gateway, key)
@@ -130,7 +126,7 @@ async def test_two_gateways_share_one_rate_limit(site: Site) -> None:
 
 
 async def test_an_exhausted_token_quota_does_not_affect_another_tenant(site: Site) -> None:
-    _, key = _publish_tenant(site, limits=PolicyLimits(tokens_per_day={Tier.FAST: 1}))
+    key = _publish_tenant(site, limits=PolicyLimits(tokens_per_day={Tier.FAST: 1}))
     await _await_known(site, key)
 
     (over_quota,) = await _send_requests(site, key, 1)
@@ -167,7 +163,7 @@ async def test_completions_continue_while_redis_hangs_and_are_ingested_once(
     limits = PolicyLimits(
         tenant=RateLimit(per_minute=6_000, burst=1_000), tokens_per_day={Tier.FAST: 10**9}
     )
-    _, key = _publish_tenant(site, limits=limits, tenant_id=company.tenant_id)
+    key = _publish_tenant(site, limits=limits, tenant_id=company.tenant_id)
     await _await_known(site, key)
 
     async with _hang_redis(site):

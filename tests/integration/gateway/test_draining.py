@@ -57,7 +57,7 @@ def _set_drain(connection: redis.Redis, site: Site, replica: str, **fields: obje
         connection,
         operator=_operator(),
         drain_request=DrainRequest(replica, **defaults),  # type: ignore[arg-type]  # fields of any type, as tests pass them
-        members={"demo-fast": all_replicas, "demo-quality": all_replicas},
+        replicas_by_pool={"demo-fast": all_replicas, "demo-quality": all_replicas},
         now=NOW,
     )
 
@@ -187,7 +187,7 @@ async def test_the_support_role_cannot_drain_replicas(site: Site, connection: re
             connection,
             operator=_operator(OperatorRole.SUPPORT),
             drain_request=DrainRequest(replica, is_drained=True, reason="x"),
-            members={"demo-fast": frozenset(_replicas(site))},
+            replicas_by_pool={"demo-fast": frozenset(_replicas(site))},
             now=NOW,
         )
 

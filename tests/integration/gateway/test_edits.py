@@ -16,13 +16,14 @@ from caret.contracts.policy import Mode, TenantPolicy
 from caret.contracts.snapshot import TenantSnapshot
 from caret.contracts.usage import USAGE_STREAM, OutcomeEvent, OutcomeRecord
 from inference.gateway.receive import (
+    MAX_DIAGNOSTIC_CHARS,
     MAX_DIAGNOSTICS,
     MAX_RECENT_EDITS,
     MAX_RECENT_EDITS_CHARS,
 )
 from tests.benchmarks.installation import UNSHED, create_home, new_tenant, publish, root_secret_of
 from tests.fakes.edits import make_answer
-from tests.fakes.gateway import TOKENS
+from tests.fakes.gateway import TOKENIZER
 from tests.fakes.scripted_engine import ScriptedEngine, scripted_engine
 from tests.functional.gateway.gateway_stack import (
     Frame,
@@ -61,7 +62,7 @@ class EditSite:
         return {**frame, **more, **fields}
 
     def prompt_of(self, body: dict[str, Any]) -> str:
-        text: str = TOKENS._plain.decode(body["prompt"], skip_special_tokens=False)
+        text: str = TOKENIZER._plain.decode(body["prompt"], skip_special_tokens=False)
         return text
 
     async def publish_tenant(self, **changes: Any) -> tuple[TenantSnapshot, str]:
@@ -197,7 +198,11 @@ TOO_LONG = RENAMED | {"added": "x" * MAX_RECENT_EDITS_CHARS}  # its path counts,
         ({"recent_edits": [RENAMED | {"start_line": -1}]}, "invalid_field", "start_line"),
         ({"diagnostics": [UNDEFINED] * (MAX_DIAGNOSTICS + 1)}, "too_large", "diagnostics"),
         ({"diagnostics": [UNDEFINED | {"severity": "fatal"}]}, "invalid_field", "severity"),
-        ({"diagnostics": [UNDEFINED | {"message": "x" * 501}]}, "too_large", "message"),
+        (
+            {"diagnostics": [UNDEFINED | {"message": "x" * (MAX_DIAGNOSTIC_CHARS + 1)}]},
+            "too_large",
+            "message",
+        ),
         ({"mode": "inline", "diagnostics": []}, "invalid_field", "recent_edits"),
         ({"mode": "block", "recent_edits": []}, "invalid_field", "diagnostics"),
     ],

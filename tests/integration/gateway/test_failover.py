@@ -53,6 +53,7 @@ async def test_another_engine_continues_a_lost_completion(
     whole_text, uninterrupted_done = await _request_completion(site)
     (first,) = [engine for engine in engines if engine.requests]
     (second,) = [engine for engine in engines if engine is not first]
+    # Requests for the same file prefer the same replica, so the next one begins at `first`, too.
     first.disconnect_after = DISCONNECT_AFTER
 
     text, done = await _request_completion(site)
@@ -63,17 +64,16 @@ async def test_another_engine_continues_a_lost_completion(
         "",
     )
     assert done["meta"]["replica"] == second.url.removeprefix("http://")
+    _, lost_request = first.requests
     (continuation,) = second.requests
-    assert continuation["prompt"] == [
-        *first.requests[0]["prompt"],
-        *first.token_ids[:DISCONNECT_AFTER],
-    ]
-    assert continuation["cache_salt"] == first.requests[0]["cache_salt"]
+    assert continuation["prompt"] == [*lost_request["prompt"], *first.token_ids[:DISCONNECT_AFTER]]
+    assert continuation["cache_salt"] == lost_request["cache_salt"]
     record = await site.record_of(done["meta"]["request_id"])
     assert (record.prompt_tokens, record.generated_tokens) == (
         uninterrupted_done["meta"]["prompt_tokens"],
         FRAME["max_tokens"],
     )
+    # `second` reports the generated tokens in its prompt as cached, too. They do not count.
     assert record.cached_tokens == record.prompt_tokens
 
 
@@ -128,6 +128,7 @@ async def test_the_continuation_keeps_the_tenants_cache_namespace(
         body["cache_salt"] for engine in engines for body in engine.requests
     } - acme_salts
 
+    assert [len(engine.requests) for engine in engines] == [2, 2]  # both tenants at both
     assert (len(acme_salts), len(globex_salts)) == (1, 1)
 
 

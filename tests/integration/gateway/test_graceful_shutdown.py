@@ -29,6 +29,7 @@ def module_site(fake_engine_url: str) -> Iterator[Site]:
 
 @pytest.fixture
 async def stopping_site(module_site: Site) -> AsyncIterator[Site]:
+    """A running gateway that the test stops. It is started again for the next test."""
     yield module_site
     await asyncio.to_thread(module_site.gateway.child.stop)
     await asyncio.to_thread(module_site.launch_gateway)
@@ -83,6 +84,7 @@ async def test_a_stream_over_http_finishes_too(stopping_site: Site) -> None:
 
     assert response.status == HTTPStatus.OK
     assert first_line.startswith(b"data: ")
+    assert b'"finish_reason":"length"' in remainder
     assert remainder.rstrip().endswith(b"data: [DONE]")
 
 

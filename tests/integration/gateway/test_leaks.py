@@ -24,8 +24,8 @@ from tests.stack.seed import SEED
 
 _NUM_REQUESTS: Final = 10_000
 _NUM_CLIENTS: Final = 20  # at once
-_NUM_WARMUP: Final = 2_000
-_NUM_RECORDED: Final = 400
+_NUM_WARMUP: Final = 2_000  # requests before the resources are measured
+_NUM_RECORDED: Final = 400  # requests of the test that also runs outside the deep suite
 # The gateway keeps idle connections to the engine for a minute: at most one for each client.
 _MAX_MORE_DESCRIPTORS: Final = _NUM_CLIENTS
 # 2 KB for each of the 8,000 measured requests. A request leaves 1.1 KB for some minutes, such as

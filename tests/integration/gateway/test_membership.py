@@ -104,6 +104,9 @@ async def _only_one_member(environment: Environment) -> None:
 
 
 async def test_the_initial_addresses_are_known_at_the_start(environment: Environment) -> None:
+    await asyncio.to_thread(environment.site.gateway.child.stop)
+    await asyncio.to_thread(environment.site.launch_gateway)
+
     assert await environment.find_serving_replicas() == {ONE}
 
 
@@ -140,7 +143,7 @@ async def test_a_running_completion_finishes_on_a_removed_replica(environment: E
             return environment.first_engine.num_completions > num_before
 
         assert await wait_until(is_under_way)
-        environment.first_engine.wait_s = 0.0
+        environment.first_engine.wait_s = 0.0  # only for later requests: this one still waits
         environment.dns.addresses[NAME] = [TWO]
         assert await environment.wait_for_members({TWO})
         was_finished = completion.done()

@@ -109,7 +109,7 @@ def regions(fake_engine_url: str) -> Iterator[Regions]:
         url = urlsplit(home.paths.redis_url.read_text().strip())
         region.environment.update(CARET_REGION=EAST, CARET_BEHIND_RELAY="True")
         with (
-            EmbeddedValkey(home.paths, tag_environment=tag_environment(home.mark)),
+            EmbeddedValkey(home.paths, tag_environment=tag_environment(home.tag)),
             fault_proxy(url.path) as proxy,
         ):
             # Gateways distrust a home region without any snapshot: it may have lost its data.
@@ -205,7 +205,7 @@ async def test_a_lost_response_causes_a_second_delivery_of_the_same_records(
 
     ids: list[str] = []
 
-    async def any_delivered() -> bool:
+    async def is_any_delivered() -> bool:
         return bool(set(ids) & set(regions.delivered_ids()))
 
     # This is repeated, because the relay may reconnect while responses are dropped. Then it gets no
@@ -214,9 +214,9 @@ async def test_a_lost_response_causes_a_second_delivery_of_the_same_records(
         assert await regions.wait_for_delivery(await regions.request_completions(key, 1))
         regions.proxy.drops_responses = True
         ids = await regions.request_completions(key, 10)
-        any_arrived = await wait_until(any_delivered, timeout_s=4.0)
+        was_any_delivered = await wait_until(is_any_delivered, timeout_s=4.0)
         regions.proxy.drops_responses = False
-        if any_arrived:
+        if was_any_delivered:
             break
 
     async def are_delivered_again() -> bool:

@@ -84,7 +84,8 @@ async def test_a_thousand_concurrent_requests_never_exceed_a_budget(
     redis: Redis, seed: int
 ) -> None:
     chance = random.Random(seed)
-    limit = 300 * MAX_COST_MICROS
+    # A request costs 530 micros on average, so a thousand of them would exceed both budgets.
+    limit = 100 * MAX_COST_MICROS
     spending = SpendingLimits(
         (TokenPrices(0, dict.fromkeys(Tier, PRICES)),),
         (
@@ -120,7 +121,7 @@ async def test_a_thousand_concurrent_requests_never_exceed_a_budget(
     spent = sum(cost for _, cost in admitted)
     spent_by_ada = sum(cost for user, cost in admitted if user == ADA)
     assert 0 < spent <= limit
-    assert spent_by_ada <= limit // 4
+    assert 0 < spent_by_ada <= limit // 4
     assert await _read_counts(redis) == {"all": spent, "ada": spent_by_ada}
 
 

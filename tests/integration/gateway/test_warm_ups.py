@@ -97,6 +97,7 @@ async def test_opening_a_file_and_the_first_request_each_cause_a_warm_up_without
     # The engine serves requests with lower numbers first.
     assert file_warm_up["priority"] == repository_warm_up["priority"] > completion["priority"]
     assert file_warm_up["cache_salt"] == completion["cache_salt"]
+    assert await site.num_records() == 1
     (record,) = await site.records_after(0)
     assert record.request_id == done["meta"]["request_id"]
 

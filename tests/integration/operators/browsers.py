@@ -71,7 +71,7 @@ class Browser:
         address = f"/operators/tenants/{company.tenant_id}/reason"
         return self.client.post(address, {"reason": reason}, follow=True)
 
-    def confirm(self) -> None:
+    def step_up(self) -> None:
         """Simulate a step-up: the operator has just entered a code of the authenticator app."""
         stored_session = self.session()
         stored_session["confirmed_until"] = time.time() + session.CONFIRMED_S
@@ -86,6 +86,7 @@ class Browser:
 
 
 def new_browser() -> Browser:
+    """Return a browser at an address of its own: wrong passwords also count by address."""
     octets = ".".join(str(secrets.randbelow(250) + 1) for _ in range(3))
     return Browser(Client(REMOTE_ADDR=f"10.{octets}"))
 
@@ -113,7 +114,5 @@ def _make_operator(role: OperatorRole) -> OperatorView:
 def with_recent_step_up(browser: Browser | None = None) -> Browser:
     """Return a browser whose operator has just entered a code of the authenticator app."""
     browser = browser or signed_in()
-    stored_session = browser.session()
-    stored_session["confirmed_until"] = time.time() + session.CONFIRMED_S
-    stored_session.save()
+    browser.step_up()
     return browser

@@ -20,8 +20,8 @@ from caret.contracts.snapshot import CHANGES, SNAPSHOTS, VERSIONS
 from caret.contracts.usage import USAGE_STREAM
 from tests.benchmarks.installation import (
     UNSHED,
+    build_gateway_service,
     create_home,
-    gateway_part,
     new_tenant,
     publish,
     root_secret_of,
@@ -96,14 +96,14 @@ def own_gateway(services: Services) -> Iterator[Gateway]:
         snapshot, key = new_tenant("initech", root_secret=root_secret_of(home.paths))
         stack.enter_context(_restore_redis_afterwards(services, snapshot.tenant_id))
         publish(services.paths, snapshot)
-        part = gateway_part(
+        service = build_gateway_service(
             home,
             port=port,
             replicas=urls,
             metrics_port=metrics_port,
             additions_from=("10.12.0.0/16", "localhost"),
         )
-        stack.enter_context(started(part))
+        stack.enter_context(started(service))
         gateway = Gateway(
             url=f"http://127.0.0.1:{port}",
             metrics=f"http://127.0.0.1:{metrics_port}",
@@ -118,8 +118,12 @@ def own_gateway(services: Services) -> Iterator[Gateway]:
 
 @contextmanager
 def _restore_redis_afterwards(services: Services, tenant_id: str) -> Iterator[None]:
-    """Restore the usage stream and the snapshots, which other tests of the session read."""
+    """Restore the usage stream and the snapshots, which other tests of the session read.
+
+    Drains and added replicas are deleted.
+    """
     with redis.Redis.from_url(services.redis_url) as connection:
+        # The ID of this entry tells later entries from earlier ones.
         marker = cast(bytes, connection.xadd(USAGE_STREAM, {"marker": b""}))
         connection.xdel(USAGE_STREAM, marker)
         try:

@@ -7,7 +7,7 @@ from urllib.parse import quote
 import pytest
 import structlog
 
-from caret.contracts.added_replicas import ADDITIONS, ReplicaChange, encode_addition
+from caret.contracts.added_replicas import ADDITIONS, SCHEMA, ReplicaChange, encode_replica_change
 from tenants.base.operator_roles import OperatorRole
 from tenants.base.redis_connection import connect_to_redis
 from tenants.fleet.pools.added_replicas import read_additions
@@ -38,7 +38,7 @@ def _removal_path(replica: str) -> str:
     return f"/operators/pools/{POOL}/replicas/{quote(replica, safe=':')}/remove"
 
 
-def _pools(browser: Browser) -> str:
+def _open_pools_page(browser: Browser) -> str:
     return str(browser.client.get("/operators/pools").content.decode())
 
 
@@ -49,7 +49,7 @@ def test_an_added_replica_is_shown_with_its_reason(gateway: Gateway) -> None:
     gateway.wait_for_metric(
         'caret_replica_rejected{actual="",expected="",pool="demo-fast",reason="unreachable"'
     )
-    text = _pools(browser)
+    text = _open_pools_page(browser)
 
     assert response["Location"] == "/operators/pools?done=added"
     assert "The replica does not respond." in text
@@ -61,12 +61,18 @@ def test_an_added_replica_is_shown_with_its_reason(gateway: Gateway) -> None:
 def test_an_addition_that_no_gateway_has_read_is_shown_as_waiting(gateway: Gateway) -> None:
     waiting_address = "10.12.0.9:8000"
     addition = ReplicaChange(
-        1, POOL, f"http://{waiting_address}", True, "ola", REASON, 1_770_000_000_000
+        schema=SCHEMA,
+        pool=POOL,
+        url=f"http://{waiting_address}",
+        is_added=True,
+        operator="ola",
+        reason=REASON,
+        at_ms=1_770_000_000_000,
     )
     # The version in Redis is not raised, so gateways do not read the addition.
-    connect_to_redis().hset(ADDITIONS, f"{POOL} {waiting_address}", encode_addition(addition))
+    connect_to_redis().hset(ADDITIONS, f"{POOL} {waiting_address}", encode_replica_change(addition))
 
-    text = _pools(signed_in())
+    text = _open_pools_page(signed_in())
 
     assert "Added, waiting for gateways" in text
     assert f'href="{_removal_path(waiting_address)}"' in text
@@ -81,7 +87,7 @@ def test_an_added_replica_can_be_removed(gateway: Gateway) -> None:
 
     assert f"Remove {UNREACHABLE} from {POOL}" in confirmation
     assert response["Location"] == "/operators/pools?done=removed"
-    assert "removed from demo-fast" in _pools(browser)
+    assert "removed from demo-fast" in _open_pools_page(browser)
     assert _remove(browser).status_code == 404
 
 
@@ -129,7 +135,7 @@ def test_the_support_role_gets_no_links_and_is_refused(gateway: Gateway) -> None
         _remove(browser),
     ]
 
-    assert f"/operators/pools/{POOL}/add" not in _pools(browser)
+    assert f"/operators/pools/{POOL}/add" not in _open_pools_page(browser)
     assert [answer.status_code for answer in answers] == [403, 403, 403, 403]
     assert read_additions(connect_to_redis()).replicas == {}
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from console.limits.throttling import MAX_ATTEMPTS, Secret
 from tenants.models import Tenant
 from tests.fixtures.companies import ACME, Company, make_company
 from tests.integration.operators.browsers import make_account, new_browser
@@ -40,3 +41,16 @@ def test_a_change_requires_a_code_and_keeps_the_form(
     assert unchanged == before
     assert done["Location"].endswith(f"?done={section}")
     assert Tenant.objects.values().get(id=acme.tenant_id) != before
+
+
+def test_a_form_without_a_code_does_not_count_as_a_guess(acme: Company) -> None:
+    account = make_account()
+    browser = new_browser()
+    browser.sign_in(account.form())
+    browser.open_tenant(acme)
+
+    for _ in range(MAX_ATTEMPTS[Secret.CODE] + 1):
+        browser.change(acme, "region", region="eu-north")
+    done = browser.change(acme, "region", region="eu-north", code=account.code(later_by=1))
+
+    assert done["Location"].endswith("?done=region")

@@ -8,6 +8,7 @@ from urllib.parse import quote
 import pytest
 import structlog
 
+from caret.contracts.drained_replicas import DRAINS
 from console.limits.throttling import MAX_TRIES
 from tenants.base.operator_roles import OperatorRole
 from tenants.base.redis_connection import connect_to_redis
@@ -41,7 +42,7 @@ def _address(replica: str, action: str = "drain") -> str:
     return f"/operators/replicas/{quote(replica, safe=':')}/{action}"
 
 
-def _post_drain(browser: Browser, replica: str, action: str = "drain", **form: str) -> Any:
+def _submit_form(browser: Browser, replica: str, action: str = "drain", **form: str) -> Any:
     """Submit the form that drains the replica, or the form that undrains it."""
     return browser.client.post(_address(replica, action), {"reason": REASON} | form)
 
@@ -50,7 +51,7 @@ def test_a_drained_replica_is_shown_with_its_reason(gateway: Gateway) -> None:
     first, second = gateway.replicas
     browser = with_recent_step_up()
 
-    response = _post_drain(browser, first)
+    response = _submit_form(browser, first)
     gateway.wait_for_metric(_metric_line(first, is_drained=True))
     text = browser.client.get(response["Location"]).content.decode()
 
@@ -64,7 +65,7 @@ def test_a_drained_replica_is_shown_with_its_reason(gateway: Gateway) -> None:
 
 def test_draining_is_logged_with_the_operators_handle(gateway: Gateway) -> None:
     with structlog.testing.capture_logs() as lines:
-        _post_drain(with_recent_step_up(), gateway.replicas[0])
+        _submit_form(with_recent_step_up(), gateway.replicas[0])
 
     (line,) = [line for line in lines if line["event"] == "operator.replica_drained"]
     assert line["operator"].startswith("ola")
@@ -74,10 +75,10 @@ def test_draining_is_logged_with_the_operators_handle(gateway: Gateway) -> None:
 def test_a_drained_replica_can_be_undrained(gateway: Gateway) -> None:
     replica, _ = gateway.replicas
     browser = with_recent_step_up()
-    _post_drain(browser, replica)
+    _submit_form(browser, replica)
 
     confirmation = browser.client.get(_address(replica, "undrain"))
-    response = _post_drain(browser, replica, "undrain")
+    response = _submit_form(browser, replica, "undrain")
 
     assert "If its cache is cold" in confirmation.content.decode()
     assert response["Location"] == "/operators/pools?done=undrained"
@@ -88,12 +89,12 @@ def test_a_drained_replica_can_be_undrained(gateway: Gateway) -> None:
 def test_draining_the_last_replica_requires_its_name(gateway: Gateway) -> None:
     first, second = gateway.replicas
     browser = with_recent_step_up()
-    _post_drain(browser, first)
+    _submit_form(browser, first)
 
     warned = browser.client.get(_address(second)).content.decode()
-    without_name = _post_drain(browser, second)
-    wrong_name = _post_drain(browser, second, confirmation="demo-fast")
-    done = _post_drain(browser, second, confirmation=second)
+    without_name = _submit_form(browser, second)
+    wrong_name = _submit_form(browser, second, confirmation="demo-fast")
+    done = _submit_form(browser, second, confirmation=second)
 
     assert "This is the last replica of demo-fast, demo-quality that is not drained." in warned
     assert (without_name.status_code, wrong_name.status_code, done.status_code) == (400, 400, 302)
@@ -109,8 +110,8 @@ def test_the_support_role_gets_no_links_and_is_refused(gateway: Gateway) -> None
     page = browser.client.get("/operators/pools").content.decode()
     answers = [
         browser.client.get(_address(replica)),
-        _post_drain(browser, replica),
-        _post_drain(browser, replica, "undrain"),
+        _submit_form(browser, replica),
+        _submit_form(browser, replica, "undrain"),
     ]
 
     assert _address(replica) not in page
@@ -122,13 +123,13 @@ def test_an_unknown_replica_is_not_found(gateway: Gateway) -> None:
     browser = with_recent_step_up()
 
     assert browser.client.get(_address("10.0.0.9:8000")).status_code == 404
-    assert _post_drain(browser, "10.0.0.9:8000").status_code == 404
+    assert _submit_form(browser, "10.0.0.9:8000").status_code == 404
 
 
 def test_draining_without_a_reason_is_refused(gateway: Gateway) -> None:
     replica, _ = gateway.replicas
 
-    response = _post_drain(with_recent_step_up(), replica, reason="  ")
+    response = _submit_form(with_recent_step_up(), replica, reason="  ")
 
     assert response.status_code == 400
     assert "Enter a reason for the change log." in response.content.decode()
@@ -144,9 +145,9 @@ def test_an_action_that_changes_nothing_is_a_conflict(
     replica, _ = gateway.replicas
     browser = with_recent_step_up()
     if action == "drain":
-        _post_drain(browser, replica)
+        _submit_form(browser, replica)
 
-    response = _post_drain(browser, replica, action)
+    response = _submit_form(browser, replica, action)
 
     assert response.status_code == 409
     assert problem in response.content.decode()
@@ -157,7 +158,7 @@ def test_draining_requires_a_code(gateway: Gateway) -> None:
     browser = signed_in()
 
     form = browser.client.get(_address(replica)).content.decode()
-    response = _post_drain(browser, replica, code="000000")
+    response = _submit_form(browser, replica, code="000000")
 
     assert 'name="code"' in form
     assert response.status_code == 400
@@ -178,9 +179,9 @@ def test_a_code_of_the_authenticator_app_suffices_for_ten_minutes(gateway: Gatew
     first_replica, other_replica = gateway.replicas
     account, browser, code = _sign_in_with_code()
 
-    reused_code = _post_drain(browser, first_replica, code=code)
-    new_code = _post_drain(browser, first_replica, code=account.code(later_by=1))
-    without_code = _post_drain(browser, other_replica, confirmation=other_replica)
+    reused_code = _submit_form(browser, first_replica, code=code)
+    new_code = _submit_form(browser, first_replica, code=account.code(later_by=1))
+    without_code = _submit_form(browser, other_replica, confirmation=other_replica)
 
     assert reused_code.status_code == 400  # the operator signed in with this code
     assert (new_code.status_code, without_code.status_code) == (302, 302)
@@ -192,7 +193,7 @@ def test_a_new_code_is_required_after_ten_minutes(gateway: Gateway) -> None:
     stored_session["confirmed_until"] = time.time() - 1
     stored_session.save()
 
-    assert _post_drain(browser, gateway.replicas[0]).status_code == 400
+    assert _submit_form(browser, gateway.replicas[0]).status_code == 400
     assert read_drains(connect_to_redis()).drained == {}
 
 
@@ -200,9 +201,9 @@ def test_guessing_codes_is_throttled(gateway: Gateway) -> None:
     account, browser, _ = _sign_in_with_code()
     replica, _ = gateway.replicas
     for _ in range(MAX_TRIES):
-        _post_drain(browser, replica, code="000000")
+        _submit_form(browser, replica, code="000000")
 
-    response = _post_drain(browser, replica, code=account.code(later_by=1))
+    response = _submit_form(browser, replica, code=account.code(later_by=1))
 
     assert "Too many attempts." in response.content.decode()
     assert read_drains(connect_to_redis()).drained == {}
@@ -211,16 +212,13 @@ def test_guessing_codes_is_throttled(gateway: Gateway) -> None:
 def test_a_drained_replica_that_no_gateway_reports_can_be_undrained(gateway: Gateway) -> None:
     replica, _ = gateway.replicas
     browser = with_recent_step_up()
-    _post_drain(browser, replica)
+    _submit_form(browser, replica)
     unreported = "10.0.0.9:8000"
-    connect_to_redis().hset(
-        "caret:drained-replicas",
-        unreported,
-        connect_to_redis().hget("caret:drained-replicas", replica),
-    )
+    drain = connect_to_redis().hget(DRAINS, replica)
+    connect_to_redis().hset(DRAINS, unreported, drain)
 
     page = browser.client.get("/operators/pools").content.decode()
-    response = _post_drain(browser, unreported, "undrain")
+    response = _submit_form(browser, unreported, "undrain")
 
     assert "Drained replicas that no gateway reports" in page
     assert response.status_code == 302

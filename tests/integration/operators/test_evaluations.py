@@ -78,6 +78,7 @@ def test_two_pools_are_compared_with_intervals(tmp_path: Path) -> None:
 
     lines = {row[0]: row for row in _rows(path)}
 
+    assert "Difference" in _open(path)
     assert lines["Exact match"] == [
         "Exact match",
         "30.0% 18.1% to 45.4%",
@@ -144,8 +145,12 @@ def test_a_file_that_is_not_a_report_is_refused(
 
 @pytest.mark.parametrize("title", ["", " ", "x" * (MAX_TITLE_CHARS + 1), "a\0b"])
 def test_an_invalid_title_is_refused(tmp_path: Path, title: str) -> None:
+    before = Evaluation.objects.count()
+
     with pytest.raises(CommandError):
         _store(tmp_path, make_report_file(), title=title)
+
+    assert Evaluation.objects.count() == before
 
 
 def test_a_missing_file_is_named() -> None:

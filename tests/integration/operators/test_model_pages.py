@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from django.utils import timezone
+from pytest_django import Settings
 
 from caret.contracts.experiments import (
     EXPERIMENTS,
@@ -43,7 +44,7 @@ def acme() -> Company:
 
 
 @pytest.fixture(autouse=True)
-def _withdraw_models() -> Iterator[None]:
+def _withdraw_models_and_delete_experiments() -> Iterator[None]:
     yield
     for entry in list_catalog():
         if entry.is_published:
@@ -141,7 +142,9 @@ def test_an_unknown_change_is_not_found(path: str) -> None:
     assert _post(path).status_code == 404
 
 
-def test_the_page_of_models_says_that_no_gateway_responds() -> None:
+def test_the_page_of_models_says_that_no_gateway_responds(settings: Settings) -> None:
+    settings.GATEWAY_METRICS = ["http://127.0.0.1:1"]
+
     assert "No gateway responds" in signed_in().client.get("/operators/models").content.decode()
 
 
@@ -172,15 +175,18 @@ def test_gateways_follow_an_experiment_that_starts_and_stops(gateway: Gateway) -
         {"weight_1": "many"},
         {"suffix_share_1": "0.9"},
         {"suffix_share_1": "nan"},
+        {"suffix_share_2": "0.1"},  # the second variant has no name
         {"tenants": "nobody-here"},
         {"reason": ""},
     ],
 )
 def test_an_invalid_experiment_is_refused_and_keeps_its_input(changes: dict[str, str]) -> None:
-    answer = _post("experiments/create", **(EXPERIMENT | changes))
+    form = EXPERIMENT | changes
+
+    answer = _post("experiments/create", **form)
 
     assert answer.status_code == 400
-    assert 'value="0.' in answer.content.decode() or "suffix_share_1" in changes
+    assert f'value="{form["suffix_share_1"]}"' in answer.content.decode()
     assert read_experiment_state(connect_to_redis()).entries == {}
 
 

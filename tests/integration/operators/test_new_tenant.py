@@ -55,6 +55,7 @@ def test_the_form_asks_for_a_code_and_keeps_what_was_entered(form: dict[str, str
     with_code = submit(browser, form | {"code": account.code(later_by=1)})
 
     assert without_code.status_code == 400
+    assert 'name="code"' in without_code.content.decode()
     assert form["owner_email"] in without_code.content.decode()
     assert tenant_without_code is None
     assert with_code.status_code == 201

@@ -50,7 +50,7 @@ def test_inviting_an_owner_requires_a_reason_a_code_an_address_and_a_role(acme: 
     without_reason = browser.invite_owner(acme, "eve@elsewhere.example")
     browser.open_tenant(acme)
     without_code = browser.invite_owner(acme, "eve@elsewhere.example")
-    browser.confirm()
+    browser.step_up()
     without_address = browser.invite_owner(acme, "eve")
     support = with_recent_step_up(signed_in(OperatorRole.SUPPORT))
     support.open_tenant(acme)

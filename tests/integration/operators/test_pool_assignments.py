@@ -36,7 +36,7 @@ from tenants.policy.document import serialize_policy
 from tenants.policy.operations import set_policy
 from tenants.policy.queries import find_policy_in_force
 from tenants.policy.snapshot_version import mark_snapshot_stale
-from tests.benchmarks.installation import create_home, gateway_part, started
+from tests.benchmarks.installation import build_gateway_service, create_home, started
 from tests.fakes.scripted_engine import ScriptedEngine, scripted_engine
 from tests.fixtures.companies import ACME, GLOBEX, Company, make_company, make_key
 from tests.stack.ports import free_ports
@@ -99,11 +99,11 @@ def fleet_process(services: Services) -> Iterator[Fleet]:
         }
         home = replace(home, environment=environment)
         port, metrics_port = free_ports(2)
-        part = gateway_part(
+        service = build_gateway_service(
             home, port=port, replicas=[engines["demo"].url], metrics_port=metrics_port
         )
         _add_pools(home.paths.pools, engines)
-        stack.enter_context(started(part))
+        stack.enter_context(started(service))
         yield Fleet(f"http://127.0.0.1:{port}", f"http://127.0.0.1:{metrics_port}", engines)
 
 
@@ -263,7 +263,8 @@ def test_an_unknown_pool_or_language_is_refused(fleet: Fleet, acme: Company) -> 
     assert list_assignments(tenant_id=acme.tenant_id) == []
 
 
-def test_without_a_gateway_nothing_is_assigned(acme: Company) -> None:
+def test_without_a_gateway_nothing_is_assigned(acme: Company, settings: Settings) -> None:
+    settings.GATEWAY_METRICS = []
     with pytest.raises(Conflict, match="No gateway reports its pools"):
         _assign(acme, "large-pool")
 
@@ -349,9 +350,8 @@ def test_a_policy_keeps_a_model_that_is_withdrawn(fleet: Fleet, acme: Company) -
 
     _set_models(acme, ["large", "demo"])
 
-    assert find_policy_in_force(tenant_id=acme.tenant_id).policy.models == frozenset(
-        {"large", "demo"}
-    )
+    policy = find_policy_in_force(tenant_id=acme.tenant_id).policy
+    assert policy.models == frozenset({"large", "demo"})
 
 
 def test_a_model_of_another_plan_is_not_offered(fleet: Fleet, acme: Company) -> None:

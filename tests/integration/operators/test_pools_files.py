@@ -51,7 +51,9 @@ def test_replicas_are_exported_as_csv(gateway: Gateway) -> None:
 
 def test_rejected_replicas_are_exported_with_the_reason(gateway: Gateway) -> None:
     installation = read_installation_status(now=timezone.now())
-    rejected_replica = RejectedReplica("other:8000", "block_size", "16", "32", 2)
+    rejected_replica = RejectedReplica(
+        name="other:8000", reason="block_size", actual="16", expected="32", num_gateways=2
+    )
     pools = [replace(installation.pools[0], rejected=[rejected_replica])]
 
     rows, _ = read_file(pools_csv(file_request(), replace(installation, pools=pools), changes=None))
@@ -128,7 +130,14 @@ def test_the_file_of_changes_lists_drains_or_states_that_redis_is_unreachable(
     gateway: Gateway,
 ) -> None:
     installation = read_installation_status(now=timezone.now())
-    drain = DrainChange(SCHEMA, gateway.replicas[0], True, "ola", "Ticket 4711", 0)
+    drain = DrainChange(
+        schema=SCHEMA,
+        replica=gateway.replicas[0],
+        is_drained=True,
+        operator="ola",
+        reason="Ticket 4711",
+        at_ms=0,
+    )
     connect_to_redis().lpush(DRAINS_LOG, encode_drain(drain))
 
     rows, notes = download(of="changes")

@@ -17,7 +17,10 @@ from caret.contracts.public_code import (
     PUBLIC_CODE,
     PUBLIC_CODE_LOG,
     PUBLIC_CODE_VERSION,
+    SCHEMA,
     IndexStatus,
+    PublicCodeIndexChange,
+    encode_index_change,
     index_file,
     repositories_folder,
 )
@@ -92,6 +95,26 @@ def test_a_failed_build_shows_its_reason(sources: Path) -> None:
     assert _post("start", name="linux", reason="x").status_code == 400
 
 
+def test_an_index_with_an_invalid_time_is_ignored() -> None:
+    index = PublicCodeIndexChange(
+        schema=SCHEMA,
+        name="linux",
+        folder="kernels",
+        status=IndexStatus.READY,
+        is_running=False,
+        num_files=1,
+        num_hashes=1,
+        error="",
+        operator="ola",
+        reason="Ticket 4711",
+        at_ms=10**18,
+    )
+    connect_to_redis().hset(PUBLIC_CODE, "linux", encode_index_change(index))
+
+    assert read_public_code_state(connect_to_redis()).records == {}
+    assert "linux" not in _page()
+
+
 def test_the_result_of_a_build_does_not_replace_a_newer_request(sources: Path) -> None:
     shutil.copytree(sources, sources.with_name("drivers"))
     browser = with_recent_step_up()
@@ -102,8 +125,10 @@ def test_the_result_of_a_build_does_not_replace_a_newer_request(sources: Path) -
     wait_until(target.parent.exists, timeout_s=10.0)  # the build has begun, and takes a second
 
     _post_as(browser, "create", INDEX | {"folder": "drivers"})
+    was_building = build.is_alive()
     build.join()
 
+    assert was_building
     assert _state_of("linux") == (IndexStatus.BUILDING, False)
     build_requested_index(connect_to_redis())
     index = read_public_code_state(connect_to_redis()).records["linux"].index

@@ -1,6 +1,7 @@
 """Operators sign in with a handle, a password and a code of an authenticator app."""
 
 import os
+import secrets
 import subprocess
 import sys
 import time
@@ -116,11 +117,11 @@ def test_guessing_does_not_lock_an_operator_out_of_a_known_browser() -> None:
     browser.client.defaults["REMOTE_ADDR"] = "10.203.0.1"
     for number in range(MAX_ATTEMPTS[Secret.OPERATOR_PASSWORD]):
         guess = SecretAttempt(
-            Secret.OPERATOR_PASSWORD,
-            f"operator:{account.handle}",
-            f"10.202.1.{number}",
-            None,
-            False,
+            secret=Secret.OPERATOR_PASSWORD,
+            account=f"operator:{account.handle}",
+            address=f"10.202.1.{number}",
+            device=None,
+            is_known_network=False,
         )
         assert count_attempt(guess) is None
 
@@ -161,10 +162,10 @@ def test_a_session_expires_at_its_time_limit() -> None:
 
 def test_signing_out_ends_the_session() -> None:
     browser = signed_in()
-    session_key = browser.client.cookies[SESSION].value
+    session_token = browser.client.cookies[SESSION].value
 
     browser.client.post("/operators/sign-out")
-    browser.client.cookies[SESSION] = session_key
+    browser.client.cookies[SESSION] = session_token
 
     assert not browser.is_signed_in()
 
@@ -207,9 +208,9 @@ def test_a_console_session_is_refused_on_the_operator_pages(cast: Cast) -> None:
 
 def test_an_operators_session_is_refused_in_the_console() -> None:
     browser = signed_in()
-    session_key = browser.client.cookies[SESSION].value
+    session_token = browser.client.cookies[SESSION].value
     assert settings.SESSION_COOKIE_NAME not in browser.client.cookies
-    browser.client.cookies[settings.SESSION_COOKIE_NAME] = session_key
+    browser.client.cookies[settings.SESSION_COOKIE_NAME] = session_token
 
     pages = [browser.client.get(address) for address in ("/", "/keys/new")]
     tenant = browser.client.get("/api/v1/tenant")
@@ -254,7 +255,7 @@ def test_a_sign_in_without_a_csrf_token_is_refused() -> None:
 
 
 def test_the_command_shows_the_credentials_once(capsys: pytest.CaptureFixture[str]) -> None:
-    handle = make_account().handle[:14] + "x"
+    handle = f"ola{secrets.token_hex(6)}"
 
     call_command("manage_operator", "create", handle, "--name", "Ola", "--role", "support")
     output = capsys.readouterr().out

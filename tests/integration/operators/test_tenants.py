@@ -28,12 +28,12 @@ SECRET_NAME = "Laptop of Ada, secret project"
 
 @pytest.fixture
 def acme() -> Company:
-    return make_company("acme", ACME)
+    return make_company("acme", ACME, is_published=True)
 
 
 @pytest.fixture
 def globex() -> Company:
-    return make_company("globex", GLOBEX)
+    return make_company("globex", GLOBEX, is_published=True)
 
 
 def entries(company: Company, action: str) -> list[AuditEntry]:
@@ -49,7 +49,14 @@ def read_published(company: Company) -> TenantSnapshot:
 
 def make_operator_actor() -> Actor:
     operator = OperatorIdentity("ola", can_change=True)
-    return Actor(TenantId("t"), None, Role.OWNER, None, "", operator=operator)
+    return Actor(
+        tenant_id=TenantId("t"),
+        user_id=None,
+        role=Role.OWNER,
+        address=None,
+        request_id="",
+        operator=operator,
+    )
 
 
 def test_a_tenant_is_shown_only_after_a_reason_is_given(acme: Company) -> None:
@@ -87,17 +94,17 @@ def test_the_tenants_auditor_can_read_which_operator_viewed_it(acme: Company) ->
     client = Client()
     client.force_login(User.objects.get(id=acme.people[Role.AUDITOR].user_id))
 
-    entries = client.get("/api/v1/audit", {"action": "operator.looked"}).json()["items"]
-    by_actor = client.get("/api/v1/audit", {"actor": entries[0]["actor_key"]}).json()["items"]
+    views = client.get("/api/v1/audit", {"action": "operator.looked"}).json()["items"]
+    by_actor = client.get("/api/v1/audit", {"actor": views[0]["actor_key"]}).json()["items"]
 
-    assert [(row["actor_kind"], row["reason"]) for row in entries] == [("operator", "Ticket 4711")]
-    assert by_actor == entries
+    assert [(row["actor_kind"], row["reason"]) for row in views] == [("operator", "Ticket 4711")]
+    assert by_actor == views
 
 
 def test_a_reason_applies_to_one_tenant(acme: Company, globex: Company) -> None:
     browser = signed_in()
     browser.open_tenant(acme)
-    browser.confirm()
+    browser.step_up()
 
     page = browser.page(globex)
 
@@ -107,7 +114,7 @@ def test_a_reason_applies_to_one_tenant(acme: Company, globex: Company) -> None:
 def test_a_reason_expires_after_an_hour(acme: Company) -> None:
     browser = signed_in()
     browser.open_tenant(acme)
-    browser.confirm()
+    browser.step_up()
     stored_session = browser.session()
     reason, until = stored_session["access_reasons"][acme.tenant_id]
 
@@ -181,19 +188,20 @@ def test_a_tenants_owner_cannot_make_an_operators_change(
 ) -> None:
     client = Client()
     client.force_login(User.objects.get(id=acme.people[Role.OWNER].user_id))
+    before = Tenant.objects.values().get(id=acme.tenant_id)
 
     response = Browser(client).change(acme, section, **form)
 
     assert response.status_code == 302
     assert response["Location"].startswith("/operators/sign-in")
-    assert Tenant.objects.get(id=acme.tenant_id).status == TenantStatus.ACTIVE
+    assert Tenant.objects.values().get(id=acme.tenant_id) == before
 
 
 @pytest.mark.parametrize(("section", "form"), CHANGES)
 def test_a_change_requires_a_reason(acme: Company, section: str, form: dict[str, str]) -> None:
     browser = signed_in()
     browser.open_tenant(acme)
-    browser.confirm()
+    browser.step_up()
 
     response = browser.change(acme, section, **form, reason=" ")
 
@@ -206,7 +214,7 @@ def test_limits_set_by_an_operator_are_published_and_audited(
 ) -> None:
     browser = signed_in()
     browser.open_tenant(acme)
-    browser.confirm()
+    browser.step_up()
 
     response = browser.change(acme, "limits", **dict(CHANGES)["limits"])
 
@@ -224,7 +232,7 @@ def test_limits_set_by_an_operator_are_published_and_audited(
 def test_an_empty_value_removes_a_limit(acme: Company) -> None:
     browser = signed_in()
     browser.open_tenant(acme)
-    browser.confirm()
+    browser.step_up()
     policy_without_limits = read_published(acme).policy
     browser.change(acme, "limits", **dict(CHANGES)["limits"])
 
@@ -238,7 +246,7 @@ def test_an_empty_value_removes_a_limit(acme: Company) -> None:
 def test_an_invalid_limit_is_refused(acme: Company, text: str) -> None:
     browser = signed_in()
     browser.open_tenant(acme)
-    browser.confirm()
+    browser.step_up()
 
     response = browser.change(acme, "limits", max_concurrent_completions=text)
 
@@ -249,7 +257,7 @@ def test_an_invalid_limit_is_refused(acme: Company, text: str) -> None:
 def test_an_operator_suspends_and_reactivates_a_tenant(acme: Company) -> None:
     browser = signed_in()
     browser.open_tenant(acme)
-    browser.confirm()
+    browser.step_up()
 
     browser.change(acme, "status", status="suspended")
     suspended = read_published(acme).status
@@ -294,7 +302,7 @@ def test_an_invalid_change_of_the_status_is_refused(acme: Company, status: str) 
 def test_an_operator_changes_the_region(acme: Company) -> None:
     browser = signed_in()
     browser.open_tenant(acme)
-    browser.confirm()
+    browser.step_up()
 
     invalid_region = browser.change(acme, "region", region="EU North")
     valid_region = browser.change(acme, "region", region="eu-north")
@@ -309,7 +317,7 @@ def test_an_operator_changes_the_plan(acme: Company) -> None:
     create_plan(slug=plan, name="Team", currency=Currency.EUR, now=now)
     browser = signed_in()
     browser.open_tenant(acme)
-    browser.confirm()
+    browser.step_up()
     starts_on = (now + timedelta(days=2)).date()
 
     response = browser.change(acme, "plan", plan=plan, starts_on=starts_on.isoformat())
@@ -327,7 +335,7 @@ def test_an_operator_changes_the_plan(acme: Company) -> None:
 def test_an_invalid_plan_is_rejected(acme: Company, form: dict[str, str]) -> None:
     browser = signed_in()
     browser.open_tenant(acme)
-    browser.confirm()
+    browser.step_up()
 
     assert browser.change(acme, "plan", **form).status_code == 400
 
@@ -355,11 +363,11 @@ def test_unknown_pages_are_not_found(address: str) -> None:
 
 def test_the_operation_that_sets_the_status_refuses_the_support_role(acme: Company) -> None:
     actor = Actor(
-        acme.tenant_id,
-        None,
-        Role.AUDITOR,
-        None,
-        "",
+        tenant_id=acme.tenant_id,
+        user_id=None,
+        role=Role.AUDITOR,
+        address=None,
+        request_id="",
         operator=OperatorIdentity("ola", can_change=False),
     )
 

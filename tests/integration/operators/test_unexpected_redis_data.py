@@ -15,7 +15,12 @@ from caret.contracts.drained_replicas import (
     encode_drain,
 )
 from tenants.base.redis_connection import connect_to_redis
-from tenants.fleet.pools.daily_usage import DAYS, REPLICA_SECONDS, count_recent_pool_usage
+from tenants.fleet.pools.daily_usage import (
+    DAYS,
+    REPLICA_SECONDS,
+    PoolCounts,
+    count_recent_pool_usage,
+)
 from tenants.fleet.pools.scraping.recent_scrapes import KEY as SCRAPES
 from tests.integration.operators.browsers import signed_in
 from tests.integration.operators.gateways import forget_drains
@@ -31,13 +36,21 @@ def _delete_planted_keys() -> Iterator[None]:
     connect_to_redis().delete(DAYS, REPLICA_SECONDS, SCRAPES)
 
 
-def _drain(replica: str, at_ms: int = 0) -> bytes:
-    return encode_drain(DrainChange(SCHEMA, replica, True, "ola", "Ticket 4711", at_ms))
+def _encode_drain(replica: str, at_ms: int = 0) -> bytes:
+    drain = DrainChange(
+        schema=SCHEMA,
+        replica=replica,
+        is_drained=True,
+        operator="ola",
+        reason="Ticket 4711",
+        at_ms=at_ms,
+    )
+    return encode_drain(drain)
 
 
 @pytest.mark.parametrize("replica", ["", "/", "a/b", "a\nb", "..", "?", "\N{SNOWMAN}"])
 def test_a_drained_replica_with_an_unusual_name_is_shown(replica: str) -> None:
-    connect_to_redis().hset(DRAINS, replica, _drain(replica))
+    connect_to_redis().hset(DRAINS, replica, _encode_drain(replica))
 
     page = signed_in().client.get("/operators/pools")
 
@@ -46,7 +59,7 @@ def test_a_drained_replica_with_an_unusual_name_is_shown(replica: str) -> None:
 
 
 def test_a_replica_with_a_slash_in_its_name_can_be_undrained() -> None:
-    connect_to_redis().hset(DRAINS, "a/b", _drain("a/b"))
+    connect_to_redis().hset(DRAINS, "a/b", _encode_drain("a/b"))
 
     page = signed_in().client.get("/operators/replicas/a/b/undrain")
 
@@ -56,7 +69,7 @@ def test_a_replica_with_a_slash_in_its_name_can_be_undrained() -> None:
 
 @pytest.mark.parametrize("at_ms", [10**18, -(10**18), 2**63 - 1])
 def test_an_invalid_time_is_shown_as_the_epoch(at_ms: int) -> None:
-    connect_to_redis().lpush(DRAINS_LOG, _drain("10.0.0.1:8000", at_ms))
+    connect_to_redis().lpush(DRAINS_LOG, _encode_drain("10.0.0.1:8000", at_ms))
 
     page = signed_in().client.get("/operators/pools")
 
@@ -97,7 +110,7 @@ def test_unreadable_stored_scrapes_are_ignored(stored_scrape: bytes) -> None:
 
 
 def test_the_csv_file_escapes_formulas_in_pool_names() -> None:
-    counts_by_pool = {"=1+1": [1, 10, 10, 0]}
+    counts_by_pool = {"=1+1": PoolCounts(1, 10, 10, 0)}
     connect_to_redis().hset(DAYS, TODAY, msgspec.msgpack.encode(counts_by_pool))
 
     file = signed_in().client.get("/operators/cost?as=csv").content.decode()

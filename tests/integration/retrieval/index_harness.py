@@ -17,7 +17,7 @@ from caret.contracts.retrieval import (
     TRIM_AGE_MS,
     FileUpload,
     RetrievalScope,
-    Sealer,
+    RetrievalSealer,
     SnippetMatch,
     SnippetQuery,
     SnippetResult,
@@ -81,10 +81,10 @@ class TenantIndex:
         return run_worker(self.context, max_run_s=60.0)
 
     def seal(self, message: FileUpload | SnippetQuery) -> bytes:
-        return Sealer(settings.ROOT_SECRET).seal(self.company.tenant_id, message)
+        return RetrievalSealer(settings.ROOT_SECRET).seal(self.company.tenant_id, message)
 
     def take_results(self, gateway: str) -> list[SnippetResult]:
-        sealer = Sealer(settings.ROOT_SECRET)
+        sealer = RetrievalSealer(settings.ROOT_SECRET)
         sealed_results: Any = connect_to_redis().lpop(build_results_key(gateway), 100) or []
         results = [sealer.open(data, SnippetResult) for data in sealed_results]
         assert {tenant_id for tenant_id, _ in results} <= {self.company.tenant_id}
@@ -122,7 +122,7 @@ def make_index(name: str, embeddings: FakeEmbeddings) -> TenantIndex:
     """Return the index of a company that allows indexing of the repository `shop`."""
     context = WorkerContext(
         streams=RetrievalStreams(connect_to_redis()),
-        sealer=Sealer(settings.ROOT_SECRET),
+        sealer=RetrievalSealer(settings.ROOT_SECRET),
         embedder=EmbeddingEngine(embeddings.url, model=MODEL),
         clock=SystemClock(),
     )

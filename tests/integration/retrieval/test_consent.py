@@ -140,7 +140,9 @@ def test_erasing_one_tenants_index_keeps_anothers(
     assert globex.indexed_paths() == {"invoices.py"}
 
 
-def test_a_file_being_embedded_when_consent_ends_is_not_indexed(acme: TenantIndex) -> None:
+def test_a_file_being_embedded_when_consent_ends_is_not_indexed(
+    acme: TenantIndex, embeddings: FakeEmbeddings
+) -> None:
     class PolicyChangingEngine:
         """An engine that withdraws consent while it embeds."""
 
@@ -155,6 +157,7 @@ def test_a_file_being_embedded_when_consent_ends_is_not_indexed(acme: TenantInde
 
     interrupted.index_file("invoices.py", INVOICE)
 
+    assert embeddings.texts != []
     assert acme.indexed_paths() == set()
 
 

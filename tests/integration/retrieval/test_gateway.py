@@ -14,7 +14,7 @@ from structlog.testing import capture_logs
 from caret.contracts.retrieval import (
     FILES,
     QUERIES,
-    Sealer,
+    RetrievalSealer,
     SnippetMatch,
     SnippetResult,
     build_results_key,
@@ -24,7 +24,7 @@ from inference.completion.incoming_request import ContextFile
 from inference.completion.request import AdmittedRequest
 from inference.retrieval import Retrieval
 from inference.retrieval.redis_client import MAX_WAIT_S, RESEND_S
-from inference.retrieval.send_queue import FILE_EVERY_S, FIRST_EMPTY_S, QUERY_EVERY_S
+from inference.retrieval.send_queue import FILE_EVERY_S, FIRST_RETRY_PAUSE_S, QUERY_EVERY_S
 from tenants.base.redis_connection import connect_to_redis
 from tests.fakes.clock import FakeClock
 from tests.fakes.embeddings import FakeEmbeddings
@@ -74,7 +74,7 @@ async def test_the_first_request_starts_retrieval_and_a_later_one_gets_snippets(
     # The worker answers the query before it indexes the request's files.
     await exchange(acme, retrieval)
     second = retrieval.find(request)
-    clock.pass_s(FIRST_EMPTY_S)
+    clock.pass_s(FIRST_RETRY_PAUSE_S)
     third = retrieval.find(request)
     await exchange(acme, retrieval)
 
@@ -105,12 +105,16 @@ async def test_queries_are_limited_while_a_user_types(
     await exchange(acme, retrieval)
     embeddings.texts.clear()
 
-    for number in range(int(QUERY_EVERY_S) - 1):
+    for number in range(int(QUERY_EVERY_S) - 1):  # until a second before the next query
         clock.pass_s(1.0)
         retrieval.find(make_request(acme, prefix="x" * number))
         await exchange(acme, retrieval)
 
     assert embeddings.texts == []
+    clock.pass_s(1.0)
+    retrieval.find(make_request(acme, prefix="invoice"))
+    await exchange(acme, retrieval)
+    assert embeddings.texts != []
 
 
 async def test_a_file_is_sent_again_after_a_change_or_a_long_time(
@@ -146,7 +150,7 @@ async def test_secrets_do_not_leave_the_gateway(
 
     await exchange(acme, retrieval)
 
-    assert len(embeddings.texts) >= 3
+    assert len(embeddings.texts) >= 3  # the query, and a chunk or more of each of the two files
     assert not any(secret in text for text in embeddings.texts)
 
 
@@ -179,7 +183,9 @@ async def test_unreadable_results_are_dropped(acme: TenantIndex, retrieval: Retr
     retrieval.find(make_request(acme))
     await retrieval.client.send_pending()
     await in_thread(
-        lambda: connect_to_redis().rpush(build_results_key(retrieval.client._gateway), b"garbage")
+        lambda: connect_to_redis().rpush(
+            build_results_key(retrieval.client._gateway_id), b"garbage"
+        )
     )
 
     with capture_logs() as logs:
@@ -196,7 +202,7 @@ async def test_a_query_without_a_response_is_repeated(
     await retrieval.client.send_pending()
     clock.pass_s(MAX_WAIT_S)
     await retrieval.client.receive_results()
-    clock.pass_s(FIRST_EMPTY_S)
+    clock.pass_s(FIRST_RETRY_PAUSE_S)
 
     retrieval.find(request)
     await retrieval.client.send_pending()
@@ -210,9 +216,8 @@ async def test_files_are_sent_again_if_no_response_arrives(
     request = make_request(acme)
     retrieval.find(request)
     await retrieval.client.send_pending()
-    await in_thread(
-        lambda: connect_to_redis().delete(FILES, QUERIES)
-    )  # as if they had expired before a worker ran
+    # As if the messages had expired before a worker ran.
+    await in_thread(lambda: connect_to_redis().delete(FILES, QUERIES))
     clock.pass_s(MAX_WAIT_S)
     await retrieval.client.receive_results()
 
@@ -260,8 +265,8 @@ async def test_the_client_delivers_results_in_the_background(
 
 def _push_result(tenant_id: TenantId, query_id: str, retrieval: Retrieval) -> None:
     result = SnippetResult(query_id, (SnippetMatch("theirs.py", "theirs", 0.9),))
-    sealed = Sealer(settings.ROOT_SECRET).seal(tenant_id, result)
-    connect_to_redis().rpush(build_results_key(retrieval.client._gateway), sealed)
+    sealed = RetrievalSealer(settings.ROOT_SECRET).seal(tenant_id, result)
+    connect_to_redis().rpush(build_results_key(retrieval.client._gateway_id), sealed)
 
 
 async def _wait_until(condition: Any) -> None:

@@ -9,6 +9,8 @@ from django.utils import timezone
 from caret.contracts.retrieval import MAX_FILE_CHARS, MAX_SNIPPETS
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.models import RetrievalChunk
+from tenants.policy.data_classes import DataClass
+from tenants.privacy.retention.operations import set_rule
 from tenants.privacy.retrieval_index import erasure
 from tenants.privacy.retrieval_index.embeddings import EmbeddingEngine
 from tenants.privacy.retrieval_index.queries import MIN_SCORE
@@ -112,6 +114,28 @@ def test_files_that_are_unused_for_long_are_erased(acme: TenantIndex) -> None:
     erasure.clean_up_index(now=timezone.now())
 
     assert acme.indexed_paths() == {"used.py", "sent.py"}
+
+
+def test_a_longer_retention_rule_keeps_unused_files_longer(acme: TenantIndex) -> None:
+    now = timezone.now()
+    set_rule(
+        actor=acme.company.platform,
+        data_class=DataClass.RETRIEVAL,
+        days=60,
+        reason="a test",
+        now=now,
+    )
+    acme.index_file("old.py", make_code("invoice", "total"))
+    with tenant_scope(acme.company.tenant_id):
+        RetrievalChunk.objects.update(used_at=now - timedelta(days=59))
+    acme.index_file("sent.py", make_code("window", "pane"))
+
+    erasure.clean_up_index(now=now)
+    paths_after_59_days = acme.indexed_paths()
+    erasure.clean_up_index(now=now + timedelta(days=2))
+
+    assert paths_after_59_days == {"old.py", "sent.py"}
+    assert acme.indexed_paths() == {"sent.py"}
 
 
 def test_the_least_recently_used_files_are_evicted(acme: TenantIndex) -> None:

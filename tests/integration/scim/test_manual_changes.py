@@ -74,7 +74,7 @@ def test_a_member_invited_again_stays_after_the_next_scim_change(
     mailbox = Mailbox()
     send_invitation(company, ada.email, mailbox=mailbox)
     accept_invitation(
-        guest=InvitationBearer(ada.user_id, None, ""), text=mailbox.last, now=timezone.now()
+        bearer=InvitationBearer(ada.user_id, None, ""), text=mailbox.last_token, now=timezone.now()
     )
 
     provider.create_group("Platform", scim_id)

@@ -229,11 +229,7 @@ def test_a_patch_as_sent_by_entra_id_is_accepted(domain: str, provider: Provider
         f"Users/{scim_id}",
         {"op": "Add", "path": "name.givenName", "value": "Ada"},
         {"op": "Replace", "path": 'emails[type eq "work"].value', "value": f"ada@{domain}"},
-        {
-            "op": "Add",
-            "path": f"{ENTERPRISE}:department",
-            "value": "R&D",
-        },
+        {"op": "Add", "path": f"{ENTERPRISE}:department", "value": "R&D"},
     )
 
     assert response.status_code == 200, response.content
@@ -347,13 +343,16 @@ def test_an_unchanged_resource_is_not_sent_again(domain: str, provider: Provider
 def test_each_change_is_audited_as_made_through_scim(
     company: Company, domain: str, provider: Provider
 ) -> None:
-    scim_id = provider.create_user(f"ada@{domain}")["id"]
+    scim_id, ada = provision(provider, company, f"ada@{domain}")
     provider.patch(f"Users/{scim_id}", {"op": "replace", "path": "active", "value": False})
 
+    targets = [f"scim_user:{scim_id}", f"user:{ada.user_id}"]
     with tenant_scope(company.tenant_id):
-        entries = AuditEntry.objects.filter(target=f"scim_user:{scim_id}").order_by("sequence")
-        facts = [(entry.action, entry.actor_key.partition(":")[0]) for entry in entries]
-    assert facts == [("scim_user.created", "scim"), ("scim_user.changed", "scim")]
+        entries = list(AuditEntry.objects.filter(target__in=targets).order_by("sequence"))
+    actions = [entry.action for entry in entries]
+    assert actions[:2] == ["member.added", "scim_user.created"]
+    assert actions[2:] == ["member.removed", "scim_user.changed"]
+    assert {entry.actor_key.partition(":")[0] for entry in entries} == {"scim"}
 
 
 def test_a_change_without_effect_is_not_audited(

@@ -8,10 +8,11 @@ import json
 from datetime import UTC, datetime
 from ipaddress import ip_network
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
-from tenants.compliance.audit_sinks.delivery import Destination
+from tenants.compliance.audit_sinks.delivery import TLS_FAILED, Destination, SinkDeliveryError
 from tenants.compliance.audit_sinks.delivery_worker import deliver_due_entries
 from tenants.compliance.audit_sinks.endpoint import SinkKind, parse_address
 from tenants.compliance.audit_sinks.messages import TEST, SinkMessage
@@ -112,6 +113,16 @@ def test_webhooks_over_tls_require_a_valid_certificate(
         deliver_due_entries(clock=clock)
 
         assert hook.sequences == list(range(1, 8))
+
+
+@pytest.mark.parametrize("scheme", ["https", "syslog+tls"])
+def test_a_receiver_without_tls_is_not_reported_as_a_bad_certificate(
+    scheme: str, hook: Hook
+) -> None:
+    address = f"{scheme}://{urlsplit(hook.url).netloc}"
+
+    with pytest.raises(SinkDeliveryError, match=TLS_FAILED):
+        asyncio.run(send_test_message(address, create_secret(SinkKind.WEBHOOK) or ""))
 
 
 @pytest.mark.parametrize("kind", SinkKind)

@@ -223,10 +223,10 @@ def test_an_invited_user_signs_in_through_the_provider_and_joins(
 ) -> None:
     email, client, mailbox = f"new@{company.slug}.example", fresh_client(), Mailbox()
     send_invitation(company, email, mailbox=mailbox)
-    invitation_page = client.get(f"/invitation/{mailbox.last}", follow=True)
+    invitation_page = client.get(f"/invitation/{mailbox.last_token}", follow=True)
     with_password = client.post("/invitation", {"name": "x", "password": PASSWORD})
     sign_in_through(client, provider, email)
-    client.get(f"/invitation/{mailbox.last}")
+    client.get(f"/invitation/{mailbox.last_token}")
 
     client.post("/invitation")
 

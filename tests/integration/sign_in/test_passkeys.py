@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from console.limits.throttling import MAX_TRIES_OF_NETWORK
 from tenants.base.permissions import Role
-from tenants.identity.sso.operations import OidcProviderConfig, require_second_factor, set_provider
+from tenants.identity.sso import operations as sso
 from tests.fakes.console_client import Client
 from tests.fakes.passkey import SoftPasskey
 from tests.fixtures.companies import Company, Person, make_company
@@ -88,7 +88,7 @@ def test_a_passkey_is_a_second_factor_after_a_password(owner: Person, passkey: S
 def test_a_passkey_meets_a_tenants_second_factor_requirement(
     company: Company, owner: Person, passkey: SoftPasskey
 ) -> None:
-    require_second_factor(actor=company.platform, is_required=True, now=timezone.now())
+    sso.set_second_factor_required(actor=company.platform, is_required=True, now=timezone.now())
     browser, other_browser = Browser(owner), Browser(company.people[Role.DEVELOPER])
 
     browser.post_response(passkey.get(browser.request_challenge()))
@@ -199,8 +199,8 @@ def test_a_user_of_an_identity_provider_cannot_use_a_passkey(
     company: Company, owner: Person, passkey: SoftPasskey
 ) -> None:
     make_domain(company, f"{company.slug}.example", verified=True)
-    new = OidcProviderConfig("http://127.0.0.1:9", "a", "b")
-    set_provider(actor=company.platform, new=new, now=timezone.now())
+    new = sso.OidcProviderConfig("http://127.0.0.1:9", "a", "b")
+    sso.set_provider(actor=company.platform, new=new, now=timezone.now())
     browser = Browser(owner)
 
     response = browser.post_response(passkey.get(browser.request_challenge()))

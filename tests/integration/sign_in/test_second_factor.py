@@ -17,7 +17,7 @@ from console.limits.throttling import MAX_ATTEMPTS, Secret
 from tenants.base.permissions import Role
 from tenants.identity.member_lifecycle import remove_member
 from tenants.identity.members.operations import insert_membership
-from tenants.identity.sso.operations import require_second_factor
+from tenants.identity.sso.operations import set_second_factor_required
 from tenants.models import User
 from tenants.policy.document import DEFAULT_POLICY, serialize_policy
 from tenants.policy.operations import set_policy
@@ -181,7 +181,7 @@ def test_the_code_page_requires_the_password_first(browser: Browser) -> None:
 
 
 def require_factor(company: Company, *, required: bool = True) -> None:
-    require_second_factor(actor=company.platform, is_required=required, now=timezone.now())
+    set_second_factor_required(actor=company.platform, is_required=required, now=timezone.now())
 
 
 def test_a_user_without_a_required_factor_can_only_set_it_up(

@@ -150,7 +150,7 @@ def test_a_provider_session_cannot_accept_another_tenants_invitation(
 ) -> None:
     browser, mailbox = sign_in_by_provider(owner, provider), Mailbox()
     send_invitation(company_without_provider, owner.email, mailbox=mailbox)
-    page = browser.client.get(f"/invitation/{mailbox.last}", follow=True)
+    page = browser.client.get(f"/invitation/{mailbox.last_token}", follow=True)
 
     answer = browser.client.post("/invitation")
 

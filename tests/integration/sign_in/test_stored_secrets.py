@@ -93,11 +93,11 @@ def test_the_data_of_a_session_are_sealed(hooli: Company) -> None:
     mailbox = Mailbox()
     send_invitation(hooli, "guest@hooli.example", mailbox=mailbox)
     client = fresh_client()
-    client.get(f"/invitation/{mailbox.last}")
+    client.get(f"/invitation/{mailbox.last_token}")
 
     key = client.session.session_key
 
-    assert client.session["invitation"] == mailbox.last
+    assert client.session["invitation"] == mailbox.last_token
     assert PlainStore(key).load() == {}
 
 
@@ -117,13 +117,13 @@ def test_no_table_contains_a_usable_secret(
     mailbox = Mailbox()
     send_invitation(hooli, "guest@hooli.example", mailbox=mailbox)
     guest = fresh_client()
-    guest.get(f"/invitation/{mailbox.last}")
+    guest.get(f"/invitation/{mailbox.last_token}")
     factor = browser.set_up_app()
     codes = browser.client.get("/account/recovery-codes/file").content.decode().split()
     secrets = {
         "session": browser.client.cookies[COOKIE].value,
         "operator's session": signed_in_operator().client.cookies[SESSION].value,
-        "invitation": mailbox.last,
+        "invitation": mailbox.last_token,
         "SCIM token": create_scim_token(actor=hooli.platform, name="Okta", now=timezone.now()).text,
         "API key": make_key(hooli, person).text,
         "second factor": factor,

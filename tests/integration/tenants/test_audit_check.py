@@ -153,6 +153,25 @@ def test_a_long_chain_is_checked_from_a_signed_head(
     assert (result.first, result.num_heads, result.is_unbroken) == (signed + 1, 1, True)
 
 
+def test_a_forged_head_before_the_first_entry_is_not_counted(
+    company: Company, tamper: Callable[[str, str], None]
+) -> None:
+    signed = add(company, 2)
+    sign(company)
+    add(company)
+    forged = "SET signature = set_byte(signature, 0, get_byte(signature, 0) # 1)"
+    tamper("tenants_signedaudithead", f"UPDATE tenants_signedaudithead {forged} WHERE true")
+
+    result = check_chain(
+        actor=company.people[Role.AUDITOR].actor,
+        keys=load_signing_keys().public_keys(),
+        now=NOON,
+        after=signed,
+    )
+
+    assert (result.broken_at, result.num_heads) == (signed, 0)
+
+
 def test_a_long_chain_without_signed_heads_is_checked_in_parts(
     company: Company, monkeypatch: pytest.MonkeyPatch
 ) -> None:

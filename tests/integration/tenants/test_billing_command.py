@@ -105,6 +105,14 @@ def test_invalid_arguments_are_rejected(arguments: tuple[str, ...]) -> None:
         command(*arguments)
 
 
+def test_a_file_that_is_not_json_is_named(tmp_path: Path) -> None:
+    profile = tmp_path / "profile.json"
+    profile.write_text("no JSON")
+
+    with pytest.raises(CommandError, match=r"profile\.json"):
+        command("profile", "nobody", "--file", str(profile))
+
+
 def test_a_profile_without_a_customer_is_rejected_with_its_reason(tmp_path: Path) -> None:
     company = make_company("operated-profile", {})
     profile = tmp_path / "profile.json"

@@ -226,6 +226,14 @@ def test_a_plans_slug_is_unique() -> None:
         create_plan(slug=plan, name="Again", currency=Currency.EUR, now=NOW)
 
 
+@pytest.mark.parametrize("name", ["", " ", "x" * 121, "Two\nlines"])
+def test_a_plan_needs_a_name_that_can_be_stored_and_shown(name: str) -> None:
+    with pytest.raises(InvalidValue) as exc_info:
+        create_plan(slug="unnamed", name=name, currency=Currency.EUR, now=NOW)
+
+    assert exc_info.value.field == "name"
+
+
 def test_a_granted_credit_is_available(company: Company) -> None:
     grant_credit(actor=company.platform, amount_micros=5_000_000, reason="An outage.", now=NOW)
 

@@ -136,7 +136,10 @@ def test_values_of_the_maximum_length_are_accepted(company: Company) -> None:
 
 @pytest.mark.parametrize(
     "tax",
-    [InvoiceTax("VAT", 0), InvoiceTax("", 1_900), InvoiceTax("VAT", 10_001), InvoiceTax("V", -1)],
+    [
+        *(InvoiceTax("VAT", 0), InvoiceTax("", 1_900), InvoiceTax("VAT", 10_001)),
+        *(InvoiceTax("V", -1), InvoiceTax("V" * 41, 1_900), InvoiceTax("V\0", 1_900)),
+    ],
 )
 def test_a_tax_needs_both_a_name_and_a_valid_rate(company: Company, tax: InvoiceTax) -> None:
     with pytest.raises(InvalidValue) as exc_info:

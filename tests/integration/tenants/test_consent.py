@@ -18,8 +18,8 @@ from tenants.policy.operations import set_policy
 from tenants.policy.queries import find_policy_in_force
 from tenants.privacy.consent.consent import NO_CONSENT, UserConsent
 from tenants.privacy.consent.consent_texts import (
-    TENANT_CONSENT_TEXT,
-    USER_CONSENT_TEXTS,
+    TENANT_CONSENT_VERSION,
+    USER_CONSENT_VERSIONS,
     ConsentKind,
     get_consent_text,
 )
@@ -37,7 +37,7 @@ CAPTURE_CONSENT, CAPTURE_AND_TRAINING_CONSENT = (
     UserConsent(content_capture=True, training=False),
     UserConsent(content_capture=True, training=True),
 )
-CURRENT_TEXTS = frozenset(USER_CONSENT_TEXTS.values())
+CURRENT_TEXTS = frozenset(USER_CONSENT_VERSIONS.values())
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def consenting_company(acme: Company) -> Company:
 
 
 def allow(company: Company, **content_capture: Any) -> None:
-    values = {"consent_text": TENANT_CONSENT_TEXT, "retention_days": 30, "training": False}
+    values = {"consent_text": TENANT_CONSENT_VERSION, "retention_days": 30, "training": False}
     change_policy(company, content_capture=values | content_capture)
 
 
@@ -134,7 +134,7 @@ def test_training_without_content_capture_is_refused(consenting_company: Company
     assert exc_info.value.field == "training"
 
 
-@pytest.mark.parametrize("wordings", [frozenset(), {"content-capture-0"}, {TENANT_CONSENT_TEXT}])
+@pytest.mark.parametrize("wordings", [frozenset(), {"content-capture-0"}, {TENANT_CONSENT_VERSION}])
 def test_consent_requires_the_current_wording(
     consenting_company: Company, wordings: frozenset[str]
 ) -> None:
@@ -269,7 +269,7 @@ def test_the_tenants_ban_on_training_keeps_the_consent_to_capture(
 
 
 def test_a_policy_with_an_unknown_wording_is_refused(acme: Company) -> None:
-    with pytest.raises(InvalidValue, match=TENANT_CONSENT_TEXT) as exc_info:
+    with pytest.raises(InvalidValue, match=TENANT_CONSENT_VERSION) as exc_info:
         allow(acme, consent_text="tenant-0")
 
     assert exc_info.value.field == "content_capture.consent_text"

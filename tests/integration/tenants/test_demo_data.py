@@ -17,7 +17,7 @@ from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.permissions import Role
 from tenants.base.signatures.signing_keys import load_signing_keys
-from tenants.compliance.audit_sinks.delivery import UNKNOWN
+from tenants.compliance.audit_sinks.delivery import UNKNOWN_HOST
 from tenants.compliance.exports.definitions.definitions import PACK
 from tenants.compliance.exports.evidence_pack_verification import verify_pack
 from tenants.compliance.exports.jobs.files import sealed_objects
@@ -184,7 +184,7 @@ def test_invitations_keys_and_sinks_are_in_every_state(globex: TenantId) -> None
     assert {row.state for row in invited.rows} == set(InvitationState)
     assert {row.state for row in keys.rows} == set(KeyState)
     assert {row.kind for row in keys.rows} == set(KeyKind)
-    assert [sink.last_error for sink in sinks] == [UNKNOWN, ""]
+    assert [sink.last_error for sink in sinks] == [UNKNOWN_HOST, ""]
 
 
 def test_policies_have_a_history_and_consents_their_receipts(globex: TenantId) -> None:

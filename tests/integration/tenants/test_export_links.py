@@ -8,7 +8,7 @@ from django.utils import timezone
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Conflict, Forbidden, NotFound
 from tenants.base.permissions import Role
-from tenants.compliance.exports.jobs.download import find_link, open_download
+from tenants.compliance.exports.jobs.download import open_download, require_valid_link
 from tenants.compliance.exports.jobs.operations import create_signed_url
 from tenants.compliance.exports.jobs.run import KEPT_FOR
 from tenants.compliance.exports.jobs.signed_urls import SignedUrl, parse_signed_url, sign_url
@@ -29,7 +29,7 @@ def company() -> Company:
 
 def download(token: str, now: datetime | None = None) -> bytes:
     now = now or timezone.now()
-    link = find_link(token=token, now=now)
+    link = require_valid_link(token=token, now=now)
     download_file = open_download(link=link, address="192.0.2.9", request_id="r", now=now)
     return b"".join(download_file.read_pieces())
 

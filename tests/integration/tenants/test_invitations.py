@@ -50,8 +50,8 @@ def mailbox() -> Mailbox:
 
 
 def accept(person: Person, text: str, *, after: timedelta = timedelta(0)) -> None:
-    guest = InvitationBearer(user_id=person.user_id, address="192.0.2.9", request_id="")
-    accept_invitation(guest=guest, text=text, now=timezone.now() + after)
+    bearer = InvitationBearer(user_id=person.user_id, address="192.0.2.9", request_id="")
+    accept_invitation(bearer=bearer, text=text, now=timezone.now() + after)
 
 
 def roles_of(person: Person) -> list[Role]:
@@ -62,7 +62,7 @@ def test_accepting_an_invitation_gives_the_invited_role(company: Company, mailbo
     guest = make_stranger()
     send_invitation(company, guest.email.upper(), role=Role.AUDITOR, mailbox=mailbox)
 
-    accept(guest, mailbox.last)
+    accept(guest, mailbox.last_token)
 
     assert roles_of(guest) == [Role.AUDITOR]
 
@@ -70,12 +70,12 @@ def test_accepting_an_invitation_gives_the_invited_role(company: Company, mailbo
 def test_an_invitation_works_once(company: Company, mailbox: Mailbox) -> None:
     guest = make_stranger()
     send_invitation(company, guest.email, mailbox=mailbox)
-    accept(guest, mailbox.last)
+    accept(guest, mailbox.last_token)
 
     with pytest.raises(NotFound):
-        accept(guest, mailbox.last)
+        accept(guest, mailbox.last_token)
     with pytest.raises(NotFound):
-        find_open_invitation(text=mailbox.last, now=timezone.now())
+        find_open_invitation(text=mailbox.last_token, now=timezone.now())
 
 
 def test_an_invitation_can_be_accepted_only_by_its_address(
@@ -85,8 +85,8 @@ def test_an_invitation_can_be_accepted_only_by_its_address(
     send_invitation(company, guest.email, mailbox=mailbox)
 
     with pytest.raises(Forbidden):
-        accept(mallory, mailbox.last)
-    accept(guest, mailbox.last)
+        accept(mallory, mailbox.last_token)
+    accept(guest, mailbox.last_token)
 
     assert (roles_of(guest), roles_of(mallory)) == ([Role.DEVELOPER], [])
 
@@ -96,7 +96,7 @@ def test_an_invitation_expires_after_seven_days(company: Company, mailbox: Mailb
     invitation = send_invitation(company, guest.email, mailbox=mailbox)
 
     with pytest.raises(NotFound):
-        accept(guest, mailbox.last, after=LIFETIME)
+        accept(guest, mailbox.last_token, after=LIFETIME)
 
     expired_invitation = find_invitation(
         actor=company.platform, invitation_id=invitation.id, now=timezone.now() + LIFETIME
@@ -111,18 +111,18 @@ def test_a_revoked_invitation_does_not_work(company: Company, mailbox: Mailbox) 
     revoke_invitation(actor=company.platform, invitation_id=invitation.id, now=timezone.now())
 
     with pytest.raises(NotFound):
-        accept(guest, mailbox.last)
+        accept(guest, mailbox.last_token)
 
 
 def test_a_new_invitation_replaces_the_previous_one(company: Company, mailbox: Mailbox) -> None:
     guest = make_stranger()
     send_invitation(company, guest.email, role=Role.ADMINISTRATOR, mailbox=mailbox)
-    first = mailbox.last
+    first = mailbox.last_token
     send_invitation(company, guest.email, role=Role.DEVELOPER, mailbox=mailbox)
 
     with pytest.raises(NotFound):
         accept(guest, first)
-    accept(guest, mailbox.last)
+    accept(guest, mailbox.last_token)
 
     assert roles_of(guest) == [Role.DEVELOPER]
 
@@ -133,7 +133,7 @@ def test_a_token_with_another_tenants_id_is_refused(
     guest = make_stranger()
     send_invitation(company, guest.email, mailbox=mailbox)
     of_globex = create_token(BearerTokenKind.INVITATION, cast.globex.tenant_id).text
-    forged = of_globex[:NUM_PREFIX_CHARS] + mailbox.last[NUM_PREFIX_CHARS:]
+    forged = of_globex[:NUM_PREFIX_CHARS] + mailbox.last_token[NUM_PREFIX_CHARS:]
 
     with pytest.raises(NotFound):
         accept(guest, forged)
@@ -161,12 +161,12 @@ def test_an_invitation_does_not_change_a_members_role(company: Company, mailbox:
     with tenant_scope(company.tenant_id):
         Invitation.objects.update(email="parked@x.example")
     send_invitation(company, guest.email, role=Role.DEVELOPER, mailbox=second)
-    accept(guest, second.last)
+    accept(guest, second.last_token)
     with tenant_scope(company.tenant_id):
         Invitation.objects.filter(email="parked@x.example").update(email=guest.email)
 
     with pytest.raises(Conflict):
-        accept(guest, mailbox.last)
+        accept(guest, mailbox.last_token)
 
     assert roles_of(guest) == [Role.DEVELOPER]
 
@@ -220,7 +220,19 @@ def test_invitations_of_a_tenant_that_is_not_active_do_not_work(
         set_status(actor=company.platform, status=status, reason="", now=timezone.now())
 
     with pytest.raises(NotFound):
-        accept(guest, mailbox.last)
+        accept(guest, mailbox.last_token)
+
+
+def test_nobody_can_be_invited_to_a_tenant_that_is_not_active(
+    company: Company, mailbox: Mailbox
+) -> None:
+    set_status(actor=company.platform, status=TenantStatus.SUSPENDED, reason="", now=timezone.now())
+
+    with pytest.raises(Conflict, match="not active"):
+        send_invitation(company, "x@y.example", mailbox=mailbox)
+
+    with tenant_scope(company.tenant_id):
+        assert not Invitation.objects.filter(email="x@y.example").exists()
 
 
 def test_the_token_is_not_stored(company: Company, mailbox: Mailbox) -> None:
@@ -229,7 +241,7 @@ def test_the_token_is_not_stored(company: Company, mailbox: Mailbox) -> None:
     with tenant_scope(company.tenant_id):
         row = Invitation.objects.get(id=invitation.id)
         entries = [str(vars(entry)) for entry in AuditEntry.objects.all()]
-    secret = mailbox.last[NUM_PREFIX_CHARS:]
+    secret = mailbox.last_token[NUM_PREFIX_CHARS:]
     assert secret not in str(vars(row))
     assert not any(secret in entry for entry in entries)
 
@@ -254,13 +266,13 @@ def test_another_tenants_invitation_can_be_neither_seen_nor_revoked(
     page = read_page_of_invitations(actor=bob, limit=200, cursor=None, now=timezone.now())
 
     assert invitation.id not in {row.id for row in page.rows}
-    accept(guest, mailbox.last)
+    accept(guest, mailbox.last_token)
 
 
 def test_a_token_shows_the_invited_address_and_tenant(company: Company, mailbox: Mailbox) -> None:
     send_invitation(company, "x@y.example", mailbox=mailbox)
 
-    assert find_open_invitation(text=mailbox.last, now=timezone.now()) == OpenInvitation(
+    assert find_open_invitation(text=mailbox.last_token, now=timezone.now()) == OpenInvitation(
         "x@y.example", company.tenant_id, company.name
     )
 

@@ -7,12 +7,14 @@ from uuid import UUID
 
 import pytest
 from django.db import OperationalError, connection
+from django.utils import timezone
 
 from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.models import DataKey, TenantKey
 from tenants.security.encryption import key_creation, key_unwrapping, rotation
 from tenants.security.encryption.envelope import generate_key
+from tenants.security.encryption.operations import shred_tenant
 from tests.fixtures.companies import Company, make_company
 from tests.integration.tenants.sealed import clear_key_cache, rotate, seal, unseal
 
@@ -147,6 +149,30 @@ def test_sealing_succeeds_after_waiting_for_two_rotations(
 
     assert len(rotations) == 2
     assert unseal(acme, sealed) == b"text"
+
+
+def test_shredding_a_tenant_destroys_the_new_key_of_a_concurrent_rotation(
+    acme: Company, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seal(acme)
+    original, is_locked = key_creation.create_tenant_key, Event()
+
+    def make_slowly(**fields: Any) -> TenantKey:
+        is_locked.set()
+        time.sleep(0.3)  # until the main thread waits for the key that is being retired
+        return original(**fields)
+
+    monkeypatch.setattr(rotation, "create_tenant_key", make_slowly)
+    rotating = rotate_in_thread(acme)
+    assert is_locked.wait(timeout=10)
+    shredded = shred_tenant(tenant_id=acme.tenant_id, now=timezone.now())
+    rotating.join()
+
+    assert [key.scope for key in shredded] == ["user:ada", None, None]
+    with tenant_scope(acme.tenant_id):
+        assert TenantKey.objects.count() == 2
+        assert not TenantKey.objects.exclude(wrapped=None).exists()
+        assert not DataKey.objects.exclude(wrapped=None).exists()
 
 
 def test_creating_a_first_key_during_a_rotation_does_not_deadlock(

@@ -84,7 +84,7 @@ def test_latencies_of_rollups_match_the_records(company: Company, by_hour: bool)
     roll_up(company)
 
     latencies, expected = read_from_rollups(company, by_hour=by_hour), read_from_records(company)
-    assert as_tuple(latencies.now[Mode.INLINE]) == approximately(expected.now[Mode.INLINE])
+    assert as_tuple(latencies.current[Mode.INLINE]) == approximately(expected.current[Mode.INLINE])
     assert as_tuple(latencies.before[Mode.INLINE]) == approximately(expected.before[Mode.INLINE])
     assert latencies.load == expected.load
     assert (latencies.is_exact, expected.is_exact) == (False, True)
@@ -97,7 +97,7 @@ def test_an_incomplete_request_counts_as_sent_but_has_no_latency(company: Compan
 
     roll_up(company)
 
-    latency = read_from_rollups(company).now[Mode.INLINE]
+    latency = read_from_rollups(company).current[Mode.INLINE]
     assert as_tuple(latency) == (0, None, None, 2, 1)
 
 
@@ -107,10 +107,12 @@ def test_a_late_record_is_added_to_its_hour(company: Company) -> None:
     add_completion(company, first_token_ms=1_000.0)
     roll_up(company)
 
-    latency = read_from_rollups(company).now[Mode.INLINE]
+    latency = read_from_rollups(company).current[Mode.INLINE]
     assert latency.completed == 2
     assert latency.p50_ms == pytest.approx(10, rel=RELATIVE_ERROR)
-    assert as_tuple(read_from_rollups(company, by_hour=True).now[Mode.INLINE]) == as_tuple(latency)
+    assert as_tuple(read_from_rollups(company, by_hour=True).current[Mode.INLINE]) == as_tuple(
+        latency
+    )
 
 
 def test_a_latency_of_zero_is_counted(company: Company) -> None:
@@ -119,7 +121,7 @@ def test_a_latency_of_zero_is_counted(company: Company) -> None:
     roll_up(company)
 
     # Histograms do not distinguish times below 0.01 ms.
-    assert read_from_rollups(company).now[Mode.INLINE].p50_ms == pytest.approx(
+    assert read_from_rollups(company).current[Mode.INLINE].p50_ms == pytest.approx(
         0.01, rel=RELATIVE_ERROR
     )
 
@@ -133,11 +135,11 @@ def test_display_latencies_are_those_that_clients_report(company: Company, by_ho
 
     roll_up(company)
 
-    latency = read_from_rollups(company, by_hour=by_hour).now[Mode.INLINE]
+    latency = read_from_rollups(company, by_hour=by_hour).current[Mode.INLINE]
     assert latency.display_p50_ms == pytest.approx(150, rel=2 * RELATIVE_ERROR)
     assert latency.display_p99_ms == pytest.approx(198, rel=2 * RELATIVE_ERROR)
     # Only rollups have display latencies.
-    assert read_from_records(company).now[Mode.INLINE].display_p50_ms is None
+    assert read_from_records(company).current[Mode.INLINE].display_p50_ms is None
 
 
 def test_another_tenants_latencies_are_not_included(company: Company) -> None:
@@ -145,7 +147,7 @@ def test_another_tenants_latencies_are_not_included(company: Company) -> None:
     add_completion(other_company, first_token_ms=10.0)
     roll_up(other_company)
 
-    assert read_from_rollups(company).now == {}
+    assert read_from_rollups(company).current == {}
     with tenant_scope(company.tenant_id):
         assert not LatencyDay.objects.exists()
         assert not LatencyHour.objects.exists()

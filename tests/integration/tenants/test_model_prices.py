@@ -117,7 +117,7 @@ def test_spending_of_users_and_days_contains_the_model(company: Company) -> None
     )
     spending = read_spending_overview(actor=company.administrator.actor, first=START, now=NOW)
     assert spending is not None
-    by_line = {cost.line: cost.amount_micros for cost in spending.days}
+    by_line = {cost.line: cost.amount_micros for cost in spending.daily_costs}
     assert by_line[f"quality.generated.{LARGE}"] == 600_000
     assert sum(by_line.values()) == read_balances(company.tenant_id)["unbilled"]
 

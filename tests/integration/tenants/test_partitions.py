@@ -151,6 +151,8 @@ def test_an_interrupted_index_build_continues_with_the_next_partition() -> None:
             # The state after a stop during the build for the first partition.
             cursor.execute(f"CREATE INDEX outcome_event_tried ON ONLY {TABLE} (event)")
             assert not _is_valid(cursor)
+        # Postgres gives this partition an index when it creates the partition.
+        ensure_month(owner, TABLE, MARCH.plus_months(2))
         for _ in range(2):
             with owner.schema_editor(atomic=False) as editor:
                 adding.database_forwards("tenants", editor, state, state)
@@ -161,7 +163,7 @@ def test_an_interrupted_index_build_continues_with_the_next_partition() -> None:
             assert _is_valid(cursor)
     finally:
         with owner.cursor() as cursor:
-            cursor.execute("DROP TABLE IF EXISTS tenants_outcome_1999_04")
+            cursor.execute("DROP TABLE IF EXISTS tenants_outcome_1999_04, tenants_outcome_1999_05")
             cursor.execute("DROP INDEX outcome_event_tried")
 
 

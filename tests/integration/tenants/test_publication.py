@@ -39,12 +39,12 @@ from tests.fixtures.companies import GLOBEX, Company, make_company, make_key
 
 @pytest.fixture
 def acme() -> Company:
-    return make_company("acme", GLOBEX)
+    return make_company("acme", GLOBEX, is_published=True)
 
 
 @pytest.fixture
 def globex() -> Company:
-    return make_company("globex", GLOBEX)
+    return make_company("globex", GLOBEX, is_published=True)
 
 
 def read_published(tenant_id: TenantId) -> TenantSnapshot:

@@ -228,8 +228,8 @@ def test_latencies_of_a_mode_with_few_users_are_hidden(company: Company) -> None
 
     overview = run_overview(company, language="python")
 
-    assert overview.speeds is not None
-    assert set(overview.speeds.now) == {Mode.INLINE}
+    assert overview.latency is not None
+    assert set(overview.latency.current) == {Mode.INLINE}
 
 
 def test_latencies_of_few_users_in_the_last_week_are_hidden(company: Company) -> None:
@@ -242,7 +242,7 @@ def test_latencies_of_few_users_in_the_last_week_are_hidden(company: Company) ->
     overview = run_overview(company, days=(date(2026, 11, 1), DAY[1]), language="python")
 
     assert overview.total.counts is not None
-    assert overview.speeds is None
+    assert overview.latency is None
 
 
 def test_variants_do_not_reveal_users_outside_of_the_experiment(company: Company) -> None:

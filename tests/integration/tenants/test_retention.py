@@ -253,7 +253,7 @@ def test_invalid_retention_days_are_refused(company: Company, days: int) -> None
     assert exc_info.value.field == "days"
 
 
-@pytest.mark.parametrize("data_class", [DataClass.SESSIONS, DataClass.LOGS, DataClass.REPLAYS])
+@pytest.mark.parametrize("data_class", [DataClass.SESSIONS, DataClass.LOGS, DataClass.IDEMPOTENCY])
 def test_fixed_retention_cannot_be_changed(company: Company, data_class: DataClass) -> None:
     with pytest.raises(Conflict):
         set_rule(actor=owner(company), data_class=data_class, days=14, reason="x", now=NOW)

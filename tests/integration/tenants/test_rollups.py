@@ -22,7 +22,7 @@ from caret.foundation.ids import uuid7
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.redis_connection import connect_to_redis
 from tenants.models import DirtyHour, Outcome, TypingReport, UsageDay, UsageHour
-from tenants.models.rollup import SERVICES
+from tenants.models.rollup import SERVICE_KEYS_USER_ID
 from tenants.policy.data_classes import DATA_CLASSES, DataClass
 from tenants.privacy.retention.purge import purge_data_class
 from tenants.usage.ingestion.operations import ingest_all_entries
@@ -80,7 +80,7 @@ def test_usage_is_grouped_by_user_language_and_variant(company: Company) -> None
     keys = {(str(row["user_id"]), row["language"], row["variant"]) for row in read_rollups(company)}
     developer = company.developer.user_id
     users = {(developer, "python", ""), (developer, "go", "")}
-    assert keys == users | {(str(SERVICES), "python", "b")}
+    assert keys == users | {(str(SERVICE_KEYS_USER_ID), "python", "b")}
 
 
 def test_outcomes_are_counted_with_their_completions(company: Company) -> None:

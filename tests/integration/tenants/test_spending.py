@@ -63,7 +63,9 @@ def test_days_and_lines_agree_with_the_ledger(company: Company) -> None:
         of_ledger = LedgerEntry.objects.exclude(line="").values_list("day", "line")
         sums = of_ledger.annotate(amount=-Sum("amount_micros"), num=Sum("quantity"))
         ledger_sums = {(day, line): (amount, num) for day, line, amount, num in sums}
-    assert {(d.day, d.line): (d.amount_micros, d.quantity) for d in spending.days} == ledger_sums
+    assert {
+        (d.day, d.line): (d.amount_micros, d.quantity) for d in spending.daily_costs
+    } == ledger_sums
     assert len(ledger_sums) > 20
 
 
@@ -94,7 +96,7 @@ def test_another_tenant_and_a_developer_do_not_see_the_spending(company: Company
     spending = read_spending_overview(actor=other_company.administrator.actor, first=START, now=NOW)
 
     assert spending is not None
-    assert [day for day in spending.days if day.line != "seats"] == []
+    assert [day for day in spending.daily_costs if day.line != "seats"] == []
     developer = company.developer.actor
     for read_figures in (
         lambda: read_spending_overview(actor=developer, first=None, now=NOW),

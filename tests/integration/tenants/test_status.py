@@ -25,7 +25,7 @@ REASON = ("--reason", "test")
 
 @pytest.fixture
 def acme() -> Company:
-    return make_company("acme", GLOBEX)
+    return make_company("acme", GLOBEX, is_published=True)
 
 
 def read_published(company: Company) -> TenantSnapshot:
@@ -107,7 +107,7 @@ def test_the_status_changes_even_if_the_mail_server_is_unavailable(settings: Laz
 
 
 def test_another_tenant_is_unchanged(acme: Company) -> None:
-    globex = make_company("globex", GLOBEX)
+    globex = make_company("globex", GLOBEX, is_published=True)
     before = read_published(globex)
 
     run("suspend", acme.slug, *REASON)

@@ -80,7 +80,7 @@ def sum_events_by_name(server: StripeServer) -> dict[str, int]:
 def find_differences(stripe: HttpStripe, company: Company) -> list[MeterComparison]:
     comparisons = reconcile_month(stripe, company.tenant_id, month=OCTOBER)
     assert len(comparisons) == len(METERS)
-    return [comparison for comparison in comparisons if not comparison.is_equal]
+    return [comparison for comparison in comparisons if not comparison.is_reconciled]
 
 
 ALL_SUMS = {

@@ -235,3 +235,16 @@ def test_a_file_that_cannot_be_written_is_an_error_of_the_command(
 
     with pytest.raises(CommandError, match="Cannot write"):
         call_command("tenant", "closing", company.slug, "--export", str(tmp_path / "no" / "x"))
+
+
+def test_a_download_onto_a_folder_fails_and_leaves_no_temporary_file(
+    company: Company, tmp_path: Path
+) -> None:
+    (folder := tmp_path / "folder").mkdir()
+    begin_company_closing(company)
+    run_due_jobs(clock=timezone.now, max_run_s=600)
+
+    with pytest.raises(CommandError, match="Cannot write"):
+        call_command("tenant", "closing", company.slug, "--export", str(folder))
+
+    assert list(tmp_path.iterdir()) == [folder]

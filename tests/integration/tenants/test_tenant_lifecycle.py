@@ -103,7 +103,7 @@ def test_the_invitation_link_is_mailed_and_makes_its_user_an_owner(slug: str) ->
     owner = make_stranger(make_owner_email(slug))
 
     accept_invitation(
-        guest=InvitationBearer(owner.user_id, address=None, request_id=""),
+        bearer=InvitationBearer(owner.user_id, address=None, request_id=""),
         text=find_token(onboarded.owner_invitation.url),
         now=timezone.now(),
     )

@@ -65,6 +65,11 @@ def test_budget_alerts_are_delivered_every_minute_at_least() -> None:
     assert schedules["tenants.billing.tasks.deliver_budget_alerts"] <= 60
 
 
+def test_every_task_runs_even_if_beat_is_restarted_every_day() -> None:
+    for name, entry in caret.celery.app.conf.beat_schedule.items():
+        assert entry["schedule"] <= 6 * 3600, name  # a restart restarts the intervals
+
+
 def test_every_tasks_time_limit_is_below_the_redelivery_timeout() -> None:
     conf = caret.celery.app.conf
     redelivered_after_s = 3600  # kombu's visibility timeout

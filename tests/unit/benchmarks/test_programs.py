@@ -1,11 +1,12 @@
 """A benchmark moves programs to some of the processor's cores, with their children and threads.
 
-The benchmark also counts how often a process is preempted.
+The benchmark also counts how often a process is preempted, and its CPU time.
 """
 
 import os
 import signal
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -13,7 +14,7 @@ from contextlib import suppress
 
 import pytest
 
-from tests.benchmarks.processes import move_to, num_preempted, split_cores
+from tests.benchmarks.processes import cpu_s, move_to, num_preempted, split_cores
 
 pytestmark = pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two cores")
 
@@ -62,6 +63,15 @@ def test_moving_an_ended_process_does_nothing(parent: subprocess.Popen[str]) -> 
     parent.wait()
 
     move_to(split_cores()[0], parent.pid)
+
+
+def test_the_cpu_time_of_a_process_includes_ended_children() -> None:
+    work = "import time\nwhile time.process_time() < 0.3: pass"
+    before_s = cpu_s(os.getpid())
+
+    subprocess.run([sys.executable, "-c", work], check=True)
+
+    assert cpu_s(os.getpid()) - before_s > 0.25
 
 
 def test_processes_that_share_a_core_preempt_each_other() -> None:

@@ -124,7 +124,7 @@ class Harness:
             self.clock,
         )
         values = {"prefetch": False} | settings
-        self.assistant = CompletionProvider(state, self.client, Settings(**values))
+        self.completions = CompletionProvider(state, self.client, Settings(**values))
         self.at = Position(0, 0)
 
     def _on_grown(self, suggestion: Suggestion) -> None:
@@ -151,7 +151,7 @@ class Harness:
             edit = file.change(self.at, self.at, character)
             event = self.outcomes.change(URI, edit, self.clock.now_s)
             if event is EditorOutcomeEvent.REJECTED:
-                self.assistant.on_rejected(URI)
+                self.completions.on_rejected(URI)
             self.at = _after(self.at, character)
 
     def spend_allowance(self) -> None:
@@ -163,7 +163,7 @@ class Harness:
         self, *, is_invoked: bool = False, selected_completion: SelectedCompletion | None = None
     ) -> "asyncio.Task[InlineItem | None]":
         request = InlineRequest(self.at, is_invoked, selected_completion)
-        return asyncio.create_task(self.assistant.provide(URI, request))
+        return asyncio.create_task(self.completions.provide(URI, request))
 
     async def wait_for_request(self, number: int) -> Frame:
         """Return the gateway's `number`-th request, once it has arrived."""

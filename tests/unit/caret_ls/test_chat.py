@@ -134,6 +134,17 @@ async def test_a_question_about_excluded_code_is_not_sent() -> None:
     assert harness.bodies == []
 
 
+async def test_a_question_about_a_secret_file_is_not_sent() -> None:
+    harness, uri = Harness(), "file:///nowhere/.env"
+    harness.files.open(uri, "shellscript", TEXT)
+    harness.is_excluded = True
+
+    result = await harness.ask(uri=uri, start=Position(3, 0), end=Position(5, 0))
+
+    assert result == ChatResult("", SkipReason.SECRET_FILE)
+    assert harness.bodies == []
+
+
 async def test_a_question_without_a_selection_is_sent_without_the_excluded_file() -> None:
     harness = Harness([ChatEnd("stop")])
     harness.is_excluded = True
@@ -143,6 +154,17 @@ async def test_a_question_without_a_selection_is_sent_without_the_excluded_file(
     (body,) = harness.bodies
     assert ([file["path"] for file in body["caret_files"]], body["caret_path"]) == (["b.py"], "")
     assert harness.contexts == [SentContext(("b.py",), withheld="a.py")]
+
+
+async def test_an_earlier_command_does_not_stop_a_question_without_a_selection() -> None:
+    harness = Harness([ChatEnd("stop")])
+    harness.is_excluded = True
+    command = ConversationTurn("user", "Explain", ChatCommand.EXPLAIN)
+
+    result = await harness.ask((command, ConversationTurn("assistant", "It adds."), *QUESTION))
+
+    assert result == ChatResult("stop")
+    assert harness.bodies[0]["caret_path"] == ""
 
 
 async def test_a_chat_that_the_policy_does_not_allow_is_not_sent() -> None:

@@ -34,7 +34,7 @@ async def test_a_suggestion_combines_all_deltas(harness: Harness) -> None:
     assert (frame["prefix"], frame["suffix"]) == ("a = 1\nb = ", "\n")
     assert (frame["trigger"], frame["language"], frame["path"]) == ("automatic", "python", "a.py")
     assert harness.statuses == [ServerStatus.READY, ServerStatus.WORKING, ServerStatus.READY]
-    assert harness.assistant.last_reason is None
+    assert harness.completions.last_reason is None
 
 
 async def test_the_time_from_the_request_to_the_response_is_reported(harness: Harness) -> None:
@@ -50,7 +50,7 @@ async def test_the_time_from_the_request_to_the_response_is_reported(harness: Ha
 
 
 async def test_before_the_first_request_the_reason_is_that_none_was_made(harness: Harness) -> None:
-    assert harness.assistant.last_reason is SkipReason.NOT_REQUESTED
+    assert harness.completions.last_reason is SkipReason.NOT_REQUESTED
 
 
 async def test_the_skip_reason_is_that_of_the_newest_request(harness: Harness) -> None:
@@ -58,11 +58,11 @@ async def test_the_skip_reason_is_that_of_the_newest_request(harness: Harness) -
     await harness.wait_for_request(1)
     other_uri = "file:///nowhere/b.py"
     harness.open("# why |\n", uri=other_uri)
-    await harness.assistant.provide(other_uri, InlineRequest(harness.at))
+    await harness.completions.provide(other_uri, InlineRequest(harness.at))
     harness.gateway.respond("1", "a")
 
     assert await older is not None, "the older request must still get its suggestion"
-    assert harness.assistant.last_reason is SkipReason.IN_COMMENT
+    assert harness.completions.last_reason is SkipReason.IN_COMMENT
 
 
 async def test_a_cancelled_request_has_the_reason_newer_keystroke(harness: Harness) -> None:
@@ -71,7 +71,7 @@ async def test_a_cancelled_request_has_the_reason_newer_keystroke(harness: Harne
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
 
-    assert harness.assistant.last_reason is SkipReason.NEWER_KEYSTROKE
+    assert harness.completions.last_reason is SkipReason.NEWER_KEYSTROKE
 
 
 async def test_the_rest_of_a_partly_typed_suggestion_is_offered_without_a_request(
@@ -201,7 +201,7 @@ async def test_no_request_is_sent_in_a_comment(harness: Harness) -> None:
 
     assert await harness.request_suggestion() is None
     assert harness.gateway.requests == []
-    assert harness.assistant.last_reason is SkipReason.IN_COMMENT
+    assert harness.completions.last_reason is SkipReason.IN_COMMENT
 
 
 async def test_an_invoked_request_is_sent_in_a_comment(harness: Harness) -> None:
@@ -233,7 +233,7 @@ async def test_every_completion_without_a_suggestion_has_a_reason(
     harness.gateway.ready.append(response)
 
     assert await harness.request_suggestion() is None
-    assert harness.assistant.last_reason is reason
+    assert harness.completions.last_reason is reason
 
 
 async def test_an_empty_completion_is_not_requested_again(harness: Harness) -> None:
@@ -242,7 +242,7 @@ async def test_an_empty_completion_is_not_requested_again(harness: Harness) -> N
     await harness.request_suggestion()
 
     assert len(harness.gateway.requests) == 1
-    assert harness.assistant.last_reason is SkipReason.NOTHING_TO_SUGGEST
+    assert harness.completions.last_reason is SkipReason.NOTHING_TO_SUGGEST
 
 
 async def test_requests_resume_after_retry_after(harness: Harness) -> None:
@@ -267,7 +267,7 @@ async def test_an_exceeded_budget_is_tried_again_after_a_minute(harness: Harness
     ]
     await harness.request_suggestion()
     await harness.request_suggestion()
-    skip_reason = harness.assistant.last_reason
+    skip_reason = harness.completions.last_reason
     harness.clock.now_s += _AFTER_BUDGET_PAUSE_S
 
     assert skip_reason is SkipReason.OVER_BUDGET
@@ -315,7 +315,7 @@ async def test_no_request_is_sent_without_a_usable_gateway(
     harness.board.set(**conditions)
 
     assert await harness.request_suggestion() is None
-    assert harness.assistant.last_reason is reason
+    assert harness.completions.last_reason is reason
     assert harness.gateway.requests == []
 
 
@@ -331,13 +331,13 @@ async def test_a_language_unknown_to_the_gateway_is_omitted(harness: Harness) ->
 async def test_a_file_closed_during_the_request_gets_no_suggestion(harness: Harness) -> None:
     task = harness.request_suggestion()
     await harness.wait_for_request(1)
-    harness.assistant.cancel(URI)
+    harness.completions.cancel(URI)
     harness.files.close(URI)
 
     assert await task is None
     assert harness.gateway.cancelled == ["1"]
     assert await harness.request_suggestion() is None
-    assert harness.assistant.last_reason is SkipReason.FILE_CLOSED
+    assert harness.completions.last_reason is SkipReason.FILE_CLOSED
 
 
 async def test_a_file_changed_during_the_request_gets_no_suggestion(harness: Harness) -> None:
@@ -363,4 +363,4 @@ async def test_a_visible_suggestion_stays_while_its_string_is_typed() -> None:
     assert offer.text == 'me text")'
     harness.type("x")
     assert await harness.request_suggestion() is None
-    assert harness.assistant.last_reason is SkipReason.IN_STRING
+    assert harness.completions.last_reason is SkipReason.IN_STRING

@@ -2,7 +2,7 @@
 
 import pytest
 
-from caret_ls.docstring_syntax import DocstringPlace, find_function
+from caret_ls.docstring_syntax import DocstringPlace, find_docstring_place
 
 PYTHON = """\
 import os
@@ -67,4 +67,4 @@ const f = (a) => a;
 def test_the_function_or_class_around_a_line_is_found(
     language: str, lines: list[str], line: int, expected: DocstringPlace | None
 ) -> None:
-    assert find_function(language, lines, line) == expected
+    assert find_docstring_place(language, lines, line) == expected

@@ -138,6 +138,20 @@ async def test_skip_reasons_are_reported_without_a_request() -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "reason"),
+    [(".env.py", SkipReason.SECRET_FILE), ("a_pb2.py", SkipReason.GENERATED_FILE)],
+)
+async def test_a_file_of_another_kind_is_not_reported_as_excluded(
+    name: str, reason: SkipReason
+) -> None:
+    harness, uri = Harness(), f"file:///nowhere/{name}"
+    harness.is_excluded = True
+    harness.files.open(uri, "python", TEXT)
+
+    assert await harness.writer.write(uri, 0) is reason
+
+
+@pytest.mark.parametrize(
     ("response", "reason"),
     [
         ([RequestEnded("insufficient_scope")], SkipReason.DOCSTRING_OFF),

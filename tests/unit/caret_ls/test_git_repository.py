@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from caret_ls.git_repository import GitHead, find_repository, name_of, read_head
+from caret_ls.git_repository import GitHead, find_repository, parse_repository_name, read_head
 
 
 def git(folder: Path, *arguments: str) -> str:
@@ -38,7 +38,7 @@ def folder(tmp_path: Path) -> Path:
     ],
 )
 def test_a_repository_is_named_after_its_origin(url: str, name: str) -> None:
-    assert name_of(url) == name
+    assert parse_repository_name(url) == name
 
 
 def test_a_file_has_a_repository_and_a_path_in_it(folder: Path) -> None:

@@ -12,7 +12,7 @@ from tests.unit.caret_ls.provider_harness import URI, Harness
 @pytest.fixture
 async def harness() -> Harness:
     harness = Harness()
-    harness.assistant.can_grow = True
+    harness.completions.can_grow = True
     harness.open("def f():|\n")
     return harness
 
@@ -94,7 +94,7 @@ async def test_without_a_first_line_the_whole_time_counts(
 async def test_an_editor_that_cannot_show_growing_suggestions_gets_the_whole(
     harness: Harness,
 ) -> None:
-    harness.assistant.can_grow = False
+    harness.completions.can_grow = False
     request = harness.request_suggestion()
     await harness.wait_for_request(1)
     harness.gateway.respond("1", "\n    a = 1", "\n", "    return a")
@@ -189,6 +189,6 @@ async def test_a_shown_part_is_not_cached_after_other_text_was_typed(harness: Ha
 async def test_closing_the_file_ends_the_request(harness: Harness) -> None:
     await _show_first_line(harness)
 
-    harness.assistant.cancel(URI)
+    harness.completions.cancel(URI)
 
     await wait_until(lambda: harness.gateway.cancelled == ["1"])

@@ -54,7 +54,7 @@ async def test_a_mode_without_a_model_is_replaced_by_inline() -> None:
     harness.gateway.ready += [[RequestEnded("no_pool")], response_frames("return 1")]
 
     first = await request(harness)
-    reason = harness.assistant.last_reason
+    reason = harness.completions.last_reason
     second = await request(harness)
 
     assert (first, reason, second) == (None, SkipReason.NO_MODEL, "return 1")
@@ -65,7 +65,7 @@ async def test_a_shortcut_requests_its_mode_once() -> None:
     harness = Harness()
     harness.open("x = |")
     harness.gateway.ready += [response_frames("1"), response_frames("2")]
-    harness.assistant.request_mode(URI, CompletionMode.BLOCK)
+    harness.completions.request_mode(URI, CompletionMode.BLOCK)
 
     first = await request(harness, is_invoked=True)
     harness.type(" ")
@@ -81,7 +81,7 @@ async def test_a_shortcut_requests_its_mode_although_a_suggestion_is_cached() ->
     harness.open("x = |")
     harness.gateway.ready += [response_frames("1"), response_frames("2")]
     await request(harness)
-    harness.assistant.request_mode(URI, CompletionMode.BLOCK)
+    harness.completions.request_mode(URI, CompletionMode.BLOCK)
 
     assert await request(harness, is_invoked=True) == "2"
 
@@ -90,7 +90,7 @@ async def test_a_requested_docstring_begins_with_its_marks() -> None:
     harness = Harness()
     harness.open(DEF)
     harness.gateway.ready.append(response_frames('Add."""'))
-    harness.assistant.request_mode(URI, CompletionMode.DOCSTRING)
+    harness.completions.request_mode(URI, CompletionMode.DOCSTRING)
 
     assert await request(harness, is_invoked=True) == '"""Add."""'
     (frame,) = harness.gateway.requests
@@ -110,10 +110,10 @@ async def test_the_reason_is_reported_if_a_requested_mode_is_off(
     harness = Harness()
     harness.policies.update(policy("inline"))
     harness.open(DEF)
-    harness.assistant.request_mode(URI, mode)
+    harness.completions.request_mode(URI, mode)
 
     assert await request(harness, is_invoked=True) is None
-    assert harness.assistant.last_reason is reason
+    assert harness.completions.last_reason is reason
     assert harness.gateway.requests == []
 
 
@@ -122,7 +122,7 @@ async def test_the_gateways_refusal_names_the_mode(code: str) -> None:
     harness = Harness()
     harness.open(DEF)
     harness.gateway.ready.append([RequestEnded(code)])
-    harness.assistant.request_mode(URI, CompletionMode.DOCSTRING)
+    harness.completions.request_mode(URI, CompletionMode.DOCSTRING)
 
     assert await request(harness, is_invoked=True) is None
-    assert harness.assistant.last_reason is SkipReason.DOCSTRING_OFF
+    assert harness.completions.last_reason is SkipReason.DOCSTRING_OFF

@@ -48,7 +48,7 @@ async def test_an_entry_that_cannot_be_continued_gets_no_suggestion(
     harness.open("a = 1\nb =w|x\n")
 
     assert await harness.request_suggestion(selected_completion=selected_completion) is None
-    assert harness.assistant.last_reason is SkipReason.COMPLETION_LIST_OPEN
+    assert harness.completions.last_reason is SkipReason.COMPLETION_LIST_OPEN
     assert harness.gateway.requests == []
 
 

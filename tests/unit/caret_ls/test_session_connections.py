@@ -59,7 +59,7 @@ class RunningSession:
         await self.reach(ServerStatus.READY)
         self.session.open(URI, "python", "a = 1\nb = ")
         end = Position(1, 4)
-        offer = await self.session.assistant.provide(URI, InlineRequest(end, is_invoked=True))
+        offer = await self.session.completions.provide(URI, InlineRequest(end, is_invoked=True))
         assert offer is not None
         self.session.change(URI, [TextChange(offer.text, end, end)])
 
@@ -113,7 +113,7 @@ async def test_outcomes_after_the_machine_slept_go_to_the_new_connection() -> No
         running.clock.now_s += _FIRST_CHECK_S
         await wait_for(lambda: fake.outcomes("persisted") != [])
         await running.reach(ServerStatus.READY)
-        offer = await running.session.assistant.provide(
+        offer = await running.session.completions.provide(
             URI, InlineRequest(Position(1, 4), is_invoked=True)
         )
 
@@ -127,12 +127,12 @@ async def test_outcomes_after_the_machine_slept_go_to_the_new_connection() -> No
 async def test_the_visible_part_stays_when_the_machine_sleeps_in_mid_stream() -> None:
     async with gateway() as fake, running_session() as running:
         session = running.session
-        session.assistant.can_grow = True
+        session.completions.can_grow = True
         running.connect_to(fake)
         await running.reach(ServerStatus.READY)
         session.open(URI, "python", "def f():")
         request = InlineRequest(Position(0, 8), is_invoked=True)
-        offering = asyncio.create_task(session.assistant.provide(URI, request))
+        offering = asyncio.create_task(session.completions.provide(URI, request))
         await wait_for(lambda: fake.received[-1:] != [] and fake.received[-1]["type"] == "complete")
         id = fake.received[-1]["id"]
         await fake.send(type="delta", id=id, text="\n    a = 1\n")
@@ -141,7 +141,7 @@ async def test_the_visible_part_stays_when_the_machine_sleeps_in_mid_stream() ->
         await wait_for(lambda: len(fake.sockets) == 2)
         await running.reach(ServerStatus.READY)
 
-        after_sleep = await session.assistant.provide(URI, request)
+        after_sleep = await session.completions.provide(URI, request)
 
     assert first is not None
     assert after_sleep is not None

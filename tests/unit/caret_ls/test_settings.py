@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from caret_ls.settings import DEFAULT_GATEWAY_URL, Settings, config_folder, read
+from caret_ls.settings import DEFAULT_GATEWAY_URL, Settings, config_folder, read_settings
 
 
 def file_of(folder: Path, text: str) -> Path:
@@ -14,7 +14,7 @@ def file_of(folder: Path, text: str) -> Path:
 
 
 def test_the_default_gateway_is_local(tmp_path: Path) -> None:
-    assert read({}, tmp_path / "none.toml", None) == (Settings(), [])
+    assert read_settings({}, tmp_path / "none.toml", None) == (Settings(), [])
     assert Settings().gateway_url == DEFAULT_GATEWAY_URL
 
 
@@ -25,7 +25,7 @@ def test_the_editor_overrides_the_environment_and_the_environment_the_file(tmp_p
     )
     environment = {"CARET_GATEWAY_URL": "https://b", "CARET_LS_DEBOUNCE_MS": "200"}
 
-    settings, problems = read(environment, file, {"gateway_url": "https://c/"})
+    settings, problems = read_settings(environment, file, {"gateway_url": "https://c/"})
 
     assert problems == []
     assert settings == Settings(
@@ -39,7 +39,7 @@ def test_environment_variables_may_be_words_and_lists(tmp_path: Path) -> None:
         "CARET_LS_DISABLED_LANGUAGES": "Markdown, text",
     }
 
-    settings, _ = read(environment, tmp_path / "none.toml", None)
+    settings, _ = read_settings(environment, tmp_path / "none.toml", None)
 
     assert settings == Settings(complete_in_comments=True, disabled_languages=("markdown", "text"))
 
@@ -62,7 +62,7 @@ def test_environment_variables_may_be_words_and_lists(tmp_path: Path) -> None:
 def test_an_invalid_value_is_reported_and_the_others_apply(
     tmp_path: Path, name: str, value: object
 ) -> None:
-    settings, problems = read({}, tmp_path / "none.toml", {name: value, "prefetch": False})
+    settings, problems = read_settings({}, tmp_path / "none.toml", {name: value, "prefetch": False})
 
     assert problems == [name]
     assert settings == Settings(prefetch=False)
@@ -71,14 +71,14 @@ def test_an_invalid_value_is_reported_and_the_others_apply(
 def test_an_invalid_file_is_reported_and_the_environment_applies(tmp_path: Path) -> None:
     file = file_of(tmp_path, "debounce_ms = = 1")
 
-    settings, problems = read({"CARET_LS_DEBOUNCE_MS": "90"}, file, "nonsense")
+    settings, problems = read_settings({"CARET_LS_DEBOUNCE_MS": "90"}, file, "nonsense")
 
     assert problems == [str(file)]
     assert settings.debounce_ms == 90
 
 
 def test_unknown_editor_settings_are_ignored(tmp_path: Path) -> None:
-    assert read({}, tmp_path / "none.toml", {"trace": "off"}) == (Settings(), [])
+    assert read_settings({}, tmp_path / "none.toml", {"trace": "off"}) == (Settings(), [])
 
 
 def test_the_settings_folder_follows_xdg(tmp_path: Path) -> None:

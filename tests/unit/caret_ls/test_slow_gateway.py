@@ -35,7 +35,7 @@ async def test_a_request_without_a_response_times_out() -> None:
     async with asyncio.timeout(10):
         assert await request is None
     assert delay_ms(harness) > MIN_DELAY_MS, "the gateway must get fewer requests"
-    assert harness.assistant.last_reason is SkipReason.OVERLOADED
+    assert harness.completions.last_reason is SkipReason.OVERLOADED
     assert harness.statuses == [ServerStatus.READY, ServerStatus.WORKING, ServerStatus.READY]
     assert harness.gateway.cancelled == ["1"]
 
@@ -54,7 +54,7 @@ async def test_a_slow_request_cancelled_by_the_editor_increases_the_delay(harnes
     request = harness.request_suggestion()
     await harness.wait_for_request(1)
     harness.clock.now_s += 0.2
-    harness.assistant.cancel("file:///nowhere/a.py")
+    harness.completions.cancel("file:///nowhere/a.py")
     await asyncio.gather(request, return_exceptions=True)
     await asyncio.sleep(0)
 
@@ -66,7 +66,7 @@ async def test_requests_cancelled_early_do_not_reduce_the_delay(harness: Harness
         request = harness.request_suggestion()
         await harness.wait_for_request(number)
         harness.clock.now_s += waited_s
-        harness.assistant.cancel("file:///nowhere/a.py")
+        harness.completions.cancel("file:///nowhere/a.py")
         await asyncio.gather(request, return_exceptions=True)
         await asyncio.sleep(0)
 

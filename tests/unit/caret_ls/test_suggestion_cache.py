@@ -103,14 +103,13 @@ def test_the_least_recently_used_suggestion_is_evicted() -> None:
     assert find(cache, "a1 = |") is None
 
 
-def test_the_suggestions_of_one_file_or_of_all_are_removed() -> None:
+def test_only_the_suggestions_of_the_file_are_removed() -> None:
     cache = cache_of("a = |", "b")
     cache.store(create_suggestion(context_at("a = |", uri="file:///shop/b.py"), "c", id="2"))
+
     cache.remove("file:///shop/a.py")
 
     assert len(cache) == 1
-    cache.remove()
-    assert len(cache) == 0
 
 
 def test_the_end_of_a_very_long_line_finds_its_suggestion() -> None:

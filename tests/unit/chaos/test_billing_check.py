@@ -63,6 +63,12 @@ def test_requests_noted_later_may_or_may_not_be_billed() -> None:
     assert balance_result.missing == 0
 
 
+def test_a_broken_stream_noted_later_may_be_billed_already() -> None:
+    retried_note = note("b", attempts=2, breaks=1)
+
+    assert balance([note("a")], [row("a"), row("c")], [retried_note]).is_balanced
+
+
 @pytest.mark.parametrize(
     ("ending", "is_error", "verdict"),
     [

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.chaos.client_log import Note
-from tests.chaos.fault_result import FaultResult, QuietTenant, Recovery, is_bad
+from tests.chaos.fault_result import FaultResult, QuietTenant, Recovery, is_disturbed
 
 SERVED = Note(at_s=0.0, tenant="acme", ending="stop", total_ms=40.0)
 FAILED = Note(at_s=0.0, tenant="acme", ending="lost", total_ms=40.0, breaks=1)
@@ -45,14 +45,14 @@ def test_slow_tokens_are_tolerated_while_other_processes_use_the_cores() -> None
 
 
 def test_slow_tokens_are_tolerated_if_the_fault_delays_tokens() -> None:
-    held_up = _result(quiet=LATE, holds_up_tokens=True)
+    delayed = _result(quiet=LATE, delays_tokens=True)
 
-    assert held_up.has_passed
-    assert held_up.target != _result().target
+    assert delayed.has_passed
+    assert delayed.target != _result().target
 
 
 @pytest.mark.parametrize(("note", "verdict"), [(SERVED, False), (RETRIED, True), (FAILED, True)])
 def test_the_service_has_not_recovered_while_requests_fail_or_need_retries(
     note: Note, verdict: bool
 ) -> None:
-    assert is_bad(note) is verdict
+    assert is_disturbed(note) is verdict

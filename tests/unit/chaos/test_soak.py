@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.chaos.resource_usage import ProcessResources
-from tests.chaos.soak import Sample, trend
+from tests.chaos.soak import Sample, fit_trend
 
 
 def _samples(*, mb_each: float = 0.0, descriptors_each: float = 0.0) -> list[Sample]:
@@ -30,20 +30,20 @@ def _samples(*, mb_each: float = 0.0, descriptors_each: float = 0.0) -> list[Sam
 
 
 def test_fluctuation_is_flat() -> None:
-    assert trend(_samples(), settled_s=0.0).is_flat
+    assert fit_trend(_samples(), settled_s=0.0).is_flat
 
 
 @pytest.mark.parametrize("growing", [{"mb_each": 0.1}, {"descriptors_each": 0.1}])
 def test_steady_growth_is_not_flat(growing: dict[str, float]) -> None:
-    assert not trend(_samples(**growing), settled_s=0.0).is_flat
+    assert not fit_trend(_samples(**growing), settled_s=0.0).is_flat
 
 
 def test_shrinking_is_flat() -> None:
-    assert trend(_samples(mb_each=-0.1, descriptors_each=-0.1), settled_s=0.0).is_flat
+    assert fit_trend(_samples(mb_each=-0.1, descriptors_each=-0.1), settled_s=0.0).is_flat
 
 
 def test_growth_is_measured_over_the_whole_time() -> None:
-    growth = trend(_samples(mb_each=0.1), settled_s=0.0)
+    growth = fit_trend(_samples(mb_each=0.1), settled_s=0.0)
 
     assert growth.more_memory_mb == pytest.approx(9.9, abs=0.1)
 
@@ -57,7 +57,7 @@ def test_growth_while_caches_fill_is_only_in_course_mb() -> None:
 
     # The last `filling` sample is at 999 s. The trend uses only later samples, and `course_mb` uses
     # all samples.
-    growth = trend([*filling, *flat], settled_s=999.0)
+    growth = fit_trend([*filling, *flat], settled_s=999.0)
 
     assert growth.more_memory_mb == 0.0
     assert growth.course_mb[0] < 105.0

@@ -321,6 +321,15 @@ def test_an_unsupported_openapi_document_is_rejected(document: dict[str, Any]) -
         read_operations(document)
 
 
+def test_a_server_that_returns_a_web_page_is_not_a_console(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    page = httpx.MockTransport(lambda _request: httpx.Response(200, html="<html></html>"))
+
+    assert run(("keys", "list"), {}, transport=page) == EXIT_USAGE
+    assert capsys.readouterr().err == "caret: The server is not a Caret console.\n"
+
+
 def test_types_are_resolved_through_references() -> None:
     create = next(
         operation for operation in read_operations(DOCUMENT) if operation.command == "create"

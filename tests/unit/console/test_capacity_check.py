@@ -38,7 +38,7 @@ def test_the_model_agrees_if_both_times_are_within_a_factor_of_one_and_a_half(
     check = check_model(PLAN, [measured])
 
     assert check is not None
-    assert (check.agrees, check.has_enough) == (agrees, True)
+    assert (check.agrees, check.has_enough_requests) == (agrees, True)
 
 
 def test_the_most_frequent_mode_is_compared() -> None:
@@ -55,5 +55,5 @@ def test_99_requests_are_too_few_and_without_measurements_there_is_no_check() ->
     check = check_model(PLAN, [replace(MEASURED, count=99)])
 
     assert check is not None
-    assert not check.has_enough
+    assert not check.has_enough_requests
     assert check_model(PLAN, []) is None

@@ -8,13 +8,13 @@ from django.utils.translation import override
 
 from caret.foundation.egress import http_client
 from console.texts.delivery_errors import HTTP_CLIENT_ERRORS, translate_delivery_error
-from tenants.compliance.audit_sinks.delivery import ANSWERED, SILENT
+from tenants.compliance.audit_sinks.delivery import BAD_STATUS, SILENT
 
 
 @pytest.mark.parametrize(
     ("error", "german"),
     [
-        (ANSWERED % {"status": 503}, "Der Empfänger hat mit dem Status 503 geantwortet."),
+        (BAD_STATUS % {"status": 503}, "Der Empfänger hat mit dem Status 503 geantwortet."),
         (SILENT, "Der Empfänger hat nicht rechtzeitig geantwortet."),
         (
             "The mail server did not accept the message (SMTPDataError).",

@@ -1,12 +1,15 @@
 """The names of languages and editors on pages."""
 
 from collections import Counter
+from datetime import UTC, datetime
 
 import pytest
+from django.test import RequestFactory
 from django.utils.translation import override
 
 from caret.contracts.language_ids import LANGUAGES
 from console.usage_filters.display_names import display_name
+from console.usage_filters.filter_form import UNKNOWN, read_usage_filters
 from inference.consumers.base import EDITORS
 
 _KNOWN = {"language": LANGUAGES, "editor": EDITORS}
@@ -31,8 +34,22 @@ def test_languages_and_editors_have_their_usual_names(kind: str, value: str, nam
 def test_names_that_are_words_are_translated() -> None:
     with override("de"):
         names = display_name("language", "plaintext"), display_name("language", "text")
+        library = display_name("editor", "openai")
 
     assert names == ("Reiner Text", "Reiner Text (text)")
+    assert library == "OpenAI-Bibliothek"
+
+
+def test_a_filter_by_the_unknown_language_is_named_even_in_a_period_without_it() -> None:
+    request = RequestFactory().get("/usage", {"language": UNKNOWN})
+    usage_filters = read_usage_filters(request, now=datetime(2026, 11, 1, tzinfo=UTC))
+
+    with override("en"):
+        (language,) = usage_filters.list_filters({}, {})
+
+    assert [(option.title, option.is_selected) for option in language.choices] == [
+        ("unknown", True)
+    ]
 
 
 def test_only_names_that_are_words_differ_between_languages() -> None:

@@ -8,6 +8,7 @@ from console.usage_filters.number_format import (
     describe_change,
     format_axis_share,
     format_share,
+    format_short_count,
     share_noise,
 )
 
@@ -23,6 +24,14 @@ def test_german_percentages_have_a_no_break_space() -> None:
             "28,6\N{NO-BREAK SPACE}%",
             "30\N{NO-BREAK SPACE}%",
         )
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(12_000, "12k"), (12_960, "13k"), (12_500, "12.5k"), (3_400_000, "3.4M")]
+)
+def test_a_number_on_an_axis_has_no_decimal_that_is_zero(value: float, text: str) -> None:
+    with override("en"):
+        assert format_short_count(value) == text
 
 
 def test_a_change_is_shown_in_percent_or_in_points() -> None:

@@ -7,7 +7,7 @@ from caret.contracts.retrieval import (
     FileUpload,
     Message,
     RetrievalScope,
-    Sealer,
+    RetrievalSealer,
     SnippetMatch,
     SnippetQuery,
     SnippetResult,
@@ -22,18 +22,18 @@ FOUND = SnippetResult(query_id="1", snippets=(SnippetMatch(path="a.py", text="te
 
 
 @pytest.fixture
-def sealer() -> Sealer:
-    return Sealer(ROOT_SECRET)
+def sealer() -> RetrievalSealer:
+    return RetrievalSealer(ROOT_SECRET)
 
 
 @pytest.mark.parametrize("message", [FILE, QUERY, FOUND])
-def test_a_message_survives_sealing_and_opening(sealer: Sealer, message: Message) -> None:
+def test_a_message_survives_sealing_and_opening(sealer: RetrievalSealer, message: Message) -> None:
     data = sealer.seal(ACME, message)
 
-    assert Sealer(ROOT_SECRET).open(data, type(message)) == (ACME, message)
+    assert RetrievalSealer(ROOT_SECRET).open(data, type(message)) == (ACME, message)
 
 
-def test_a_sealed_message_reveals_only_its_tenant(sealer: Sealer) -> None:
+def test_a_sealed_message_reveals_only_its_tenant(sealer: RetrievalSealer) -> None:
     data = sealer.seal(ACME, FILE)
 
     for text in (b"planted", b"shop", b"text", b"path"):
@@ -41,11 +41,11 @@ def test_a_sealed_message_reveals_only_its_tenant(sealer: Sealer) -> None:
     assert ACME.encode() in data
 
 
-def test_equal_messages_are_sealed_differently(sealer: Sealer) -> None:
+def test_equal_messages_are_sealed_differently(sealer: RetrievalSealer) -> None:
     assert sealer.seal(ACME, FILE) != sealer.seal(ACME, FILE)
 
 
-def test_a_message_moved_to_another_tenant_does_not_open(sealer: Sealer) -> None:
+def test_a_message_moved_to_another_tenant_does_not_open(sealer: RetrievalSealer) -> None:
     envelope = msgspec.msgpack.decode(sealer.seal(ACME, FILE), type=Envelope)
     moved = msgspec.msgpack.encode(msgspec.structs.replace(envelope, tenant_id=GLOBEX))
 
@@ -53,14 +53,14 @@ def test_a_message_moved_to_another_tenant_does_not_open(sealer: Sealer) -> None
         sealer.open(moved, FileUpload)
 
 
-def test_a_message_does_not_open_as_another_type(sealer: Sealer) -> None:
+def test_a_message_does_not_open_as_another_type(sealer: RetrievalSealer) -> None:
     with pytest.raises(UnreadableMessage, match="seal"):
         sealer.open(sealer.seal(ACME, FILE), SnippetQuery)
 
 
-def test_a_message_of_another_installation_does_not_open(sealer: Sealer) -> None:
+def test_a_message_of_another_installation_does_not_open(sealer: RetrievalSealer) -> None:
     with pytest.raises(UnreadableMessage, match="seal"):
-        sealer.open(Sealer(bytes(32)).seal(ACME, FILE), FileUpload)
+        sealer.open(RetrievalSealer(bytes(32)).seal(ACME, FILE), FileUpload)
 
 
 @pytest.mark.parametrize(
@@ -74,6 +74,8 @@ def test_a_message_of_another_installation_does_not_open(sealer: Sealer) -> None
         msgspec.msgpack.encode({"version": 1}),
     ],
 )
-def test_malformed_data_is_rejected_without_revealing_it(sealer: Sealer, data: bytes) -> None:
+def test_malformed_data_is_rejected_without_revealing_it(
+    sealer: RetrievalSealer, data: bytes
+) -> None:
     with pytest.raises(UnreadableMessage, match=r"^(seal|format|version)$"):
         sealer.open(data, FileUpload)

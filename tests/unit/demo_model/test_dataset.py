@@ -15,7 +15,7 @@ from inference.demo_model.dataset.packages import (
     check_wheel_licence,
     licence_texts,
     open_wheel,
-    read_list,
+    read_package_list,
 )
 from inference.demo_model.dataset.python_files import (
     HeldOutFilter,
@@ -149,7 +149,7 @@ def test_licence_texts_of_vendored_packages_are_left_out(tmp_path: Path) -> None
 
 
 def test_the_list_contains_only_pinned_pure_python_wheels() -> None:
-    packages = read_list()
+    packages = read_package_list()
 
     assert len({package.name for package in packages}) == len(packages) > 200
     assert all(package.file_name.endswith("-none-any.whl") for package in packages)

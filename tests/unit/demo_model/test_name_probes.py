@@ -43,6 +43,17 @@ def test_the_cursor_is_inside_the_name() -> None:
         assert probe.remaining_part
 
 
+def test_the_cursor_is_inside_the_name_in_a_file_with_form_feeds() -> None:
+    files = [SourceFile("shapes.py", f"import shapes\n\x0c\n{TEXT}", is_test=False)]
+
+    probes = choose_name_probes(files, full_text, 1)
+
+    assert probes
+    for probe in probes:
+        assert probe.cut.prefix.endswith(probe.typed_part)
+        assert probe.cut.middle.startswith(probe.remaining_part)
+
+
 def test_the_same_seed_chooses_the_same_probes() -> None:
     assert choose(3) == choose(3)
 

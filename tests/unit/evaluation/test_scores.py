@@ -41,6 +41,13 @@ def test_a_completion_may_not_add_syntax_errors() -> None:
     assert is_syntax_valid(replace(TASK, language="cobol"), "height") is None
 
 
+def test_an_unmatched_end_tag_of_html_is_a_syntax_error() -> None:
+    task = replace(TASK, language="html", prefix="<div>", answer="<p>a</p>", suffix="</div>")
+
+    assert is_syntax_valid(task, "<b>a</b>") is True
+    assert is_syntax_valid(task, "a</p>") is False
+
+
 def test_a_share_has_wilsons_interval() -> None:
     """The figures are those of statsmodels' proportion_confint(method="wilson")."""
     share, none = share_of([True] * 3 + [False] * 17), share_of([False] * 20)

@@ -73,7 +73,10 @@ def test_a_text_that_occurs_twice_or_never_is_rejected(tmp_path: Path) -> None:
         fault.plant_in("")
 
 
-@pytest.mark.parametrize("entry", [{"area": "colour"}, {"test": "tests/elsewhere/test_x.py"}])
+@pytest.mark.parametrize(
+    "entry",
+    [{"area": "colour"}, {"test": "tests/elsewhere/test_x.py"}, {"test": "test_x.py"}],
+)
 def test_an_unknown_area_or_test_folder_is_rejected(tmp_path: Path, entry: dict[str, str]) -> None:
     _write_entry(tmp_path, **entry)
     with pytest.raises(BadFault, match=r"sums\.toml, sums-one-less"):

@@ -29,7 +29,7 @@ LIMITS = ServerLimits(
     max_unauthenticated_per_address=100,
 )
 SHORT_TIMEOUT_S = 0.2
-TEST_TIMEOUT_S = 20.0
+TEST_TIMEOUT_S = 60.0
 GET = b"GET /small HTTP/1.1\r\nHost: caret\r\n\r\n"
 OK = b"HTTP/1.1 200 OK"
 HANDSHAKE = (

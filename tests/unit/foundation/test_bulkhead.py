@@ -6,7 +6,7 @@ from caret.foundation.concurrency.bulkhead import Bulkhead, BulkheadFull
 
 
 def test_a_holder_gets_no_more_than_its_limit() -> None:
-    bulkhead = Bulkhead(max_each=2, max_all=8)
+    bulkhead = Bulkhead(max_per_holder=2, max_total=8)
 
     with (
         bulkhead.acquire("a"),
@@ -18,14 +18,14 @@ def test_a_holder_gets_no_more_than_its_limit() -> None:
 
 
 def test_each_holder_has_its_own_limit() -> None:
-    bulkhead = Bulkhead(max_each=1, max_all=8)
+    bulkhead = Bulkhead(max_per_holder=1, max_total=8)
 
     with bulkhead.acquire("a"), bulkhead.acquire("b"):
         pass
 
 
 def test_the_total_number_of_slots_is_limited() -> None:
-    bulkhead = Bulkhead(max_each=2, max_all=3)
+    bulkhead = Bulkhead(max_per_holder=2, max_total=3)
 
     with (
         bulkhead.acquire("a"),
@@ -38,7 +38,7 @@ def test_the_total_number_of_slots_is_limited() -> None:
 
 
 def test_a_slot_is_freed_after_an_exception() -> None:
-    bulkhead = Bulkhead(max_each=1, max_all=1)
+    bulkhead = Bulkhead(max_per_holder=1, max_total=1)
     with pytest.raises(ZeroDivisionError), bulkhead.acquire("a"):
         _ = 1 / 0
 

@@ -46,6 +46,7 @@ def test_members_are_sorted_and_whitespace_is_omitted() -> None:
         (-(2**53), "-9007199254740992"),
         (1.0, 1),
         (1e22, "1" + "0" * 22),
+        (1e23, "1" + "0" * 23),
         (True, True),
         (0.1, 0.1),
     ],

@@ -15,7 +15,7 @@ REPOSITORY = Path(__file__).resolve().parents[3]
 def test_the_default_home_is_in_the_repository(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, setting: str | None
 ) -> None:
-    monkeypatch.delenv("CARET_HOME")
+    monkeypatch.delenv("CARET_HOME", raising=False)
     if setting is not None:
         monkeypatch.setenv("CARET_HOME", setting)
     monkeypatch.chdir(tmp_path)
@@ -36,7 +36,7 @@ def test_a_relative_home_starts_at_the_working_directory(
 def test_the_gateway_and_the_supervisor_use_the_same_home(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, setting: str | None
 ) -> None:
-    monkeypatch.delenv("CARET_HOME")
+    monkeypatch.delenv("CARET_HOME", raising=False)
     if setting is not None:
         monkeypatch.setenv("CARET_HOME", setting)
     monkeypatch.setenv("CARET_ROOT_SECRET", "0" * 64)

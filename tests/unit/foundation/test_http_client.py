@@ -4,6 +4,7 @@ Time and size are limited, redirects are not followed, and internal addresses ar
 """
 
 import socket
+import threading
 import time
 from collections.abc import Iterable, Iterator
 from ipaddress import ip_network
@@ -15,6 +16,7 @@ from caret.foundation.egress.http_client import (
     OutboundResponse,
     RequestFailed,
     ResponseLimits,
+    run_in_thread_with_timeout,
     send_request,
 )
 from tests.fakes.raw_server import raw_server
@@ -57,6 +59,16 @@ def test_the_request_names_the_host_and_accepts_no_compression() -> None:
     assert "x-mine: yes" in head
 
 
+def test_an_ipv6_address_with_letters_or_dots_is_contacted() -> None:
+    """Python's HTTP client takes the last part of such an address for a port."""
+    with raw_server(lambda: [HEAD, b"good"]) as server:
+        url = server.url.replace("127.0.0.1", "[::ffff:127.0.0.1]")
+
+        assert send(url).body == b"good"
+
+    assert f"Host: {url.removeprefix('http://')}\r\n" in server.requests[0].decode()
+
+
 @pytest.mark.parametrize(
     "head",
     [
@@ -89,8 +101,9 @@ def test_an_endless_response_is_rejected() -> None:
         while True:
             yield b"x" * 65_536
 
+    limits = ResponseLimits(total_s=60.0, max_bytes=1_000)
     with raw_server(endless) as server, pytest.raises(RequestFailed, match="too large"):
-        send(server.url)
+        send_request(OutboundRequest("GET", server.url, {}), LOOPBACK, limits)
 
 
 def test_a_redirect_is_not_followed() -> None:
@@ -125,3 +138,25 @@ def test_an_unresolvable_name_is_rejected() -> None:
 def test_a_response_that_is_not_http_is_rejected() -> None:
     with pytest.raises(RequestFailed, match="did not respond"):
         response_to(b"SSH-2.0-OpenSSH\r\n")
+
+
+# --- work in a thread
+
+
+def test_the_result_of_the_thread_is_returned() -> None:
+    assert run_in_thread_with_timeout(5.0, lambda: 7) == 7
+
+
+def test_an_exception_of_the_thread_is_raised() -> None:
+    with pytest.raises(ZeroDivisionError):
+        run_in_thread_with_timeout(5.0, lambda: 1 // 0)
+
+
+def test_work_that_takes_too_long_is_abandoned() -> None:
+    released, started_s = threading.Event(), time.monotonic()
+
+    with pytest.raises(TimeoutError):
+        run_in_thread_with_timeout(0.05, lambda: released.wait(10.0))
+
+    assert time.monotonic() - started_s < 5
+    released.set()

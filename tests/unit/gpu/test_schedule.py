@@ -1,6 +1,6 @@
 """The choice of the next measurement on a GPU, in the time that is left."""
 
-from tests.gpu.schedule import StepTime, choose_step, list_missing
+from tests.gpu.schedule import StepTime, choose_step, list_pending
 
 FIRST = StepTime("fast.first", "fast", needed_s=60.0)
 SECOND = StepTime("quality.first", "quality", needed_s=20.0)
@@ -36,8 +36,8 @@ def test_no_step_is_left_at_the_end() -> None:
 
 
 def test_a_later_call_continues_with_the_missing_steps() -> None:
-    assert list_missing(STEPS, done={FIRST.name}, only=None) == [SECOND, THIRD]
+    assert list_pending(STEPS, done={FIRST.name}, only=None) == [SECOND, THIRD]
 
 
 def test_one_step_can_be_measured_again() -> None:
-    assert list_missing(STEPS, done={FIRST.name}, only=FIRST.name) == [FIRST]
+    assert list_pending(STEPS, done={FIRST.name}, only=FIRST.name) == [FIRST]

@@ -55,7 +55,8 @@ def _count_errors(case: FilterCase, shown_text: str) -> int:
     if grammar is None:
         return 0
     text = case.prefix + shown_text + case.suffix
-    return count_syntax_errors(parse(grammar, text.encode(), allowance=ParseBudget(total_s=5)))
+    tree = parse(grammar, text.encode(), budget=ParseBudget(total_s=5))
+    return count_syntax_errors(tree, grammar)
 
 
 def _count_unmatched(case: FilterCase, shown_text: str) -> int:

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from redis.asyncio import Redis
 
-from caret.contracts.added_replicas import ReplicaChange, encode_addition
+from caret.contracts.added_replicas import ReplicaChange, encode_replica_change
 from caret.contracts.policy import Tier
 from inference.pools.cache_isolation import SpeculationMethod
 from inference.pools.discovery.fleet_state_feed import AddedReplicaFeed
@@ -40,7 +40,7 @@ async def _sync(feed: AddedReplicaFeed, fleet: Fleet) -> None:
 
 
 def _encoded(**fields: Any) -> bytes:
-    return encode_addition(msgspec.structs.replace(ADDITION, **fields))
+    return encode_replica_change(msgspec.structs.replace(ADDITION, **fields))
 
 
 async def test_an_added_replica_joins_and_leaves() -> None:

@@ -14,7 +14,7 @@ from inference.context.prompt.model_formats.layout import LAYOUTS
 from inference.context.prompt.token_budget import PROMPT_TOKENS
 from inference.context.tokenization.tokenizer import load_tokenizer
 from inference.errors import BadRequest
-from tests.fakes.gateway import TOKENS
+from tests.fakes.gateway import TOKENIZER
 from tests.fakes.prompts import (
     CODE,
     FILE_ID,
@@ -33,8 +33,8 @@ def test_a_short_request_is_completely_in_the_prompt_with_the_suffix_first() -> 
     prompt = assemble_prompt(prefix="a = ", suffix="c\nb = 2\n")
 
     assert prompt.token_ids == [
-        *(PREFIX_ID, SUFFIX_ID, *TOKENS.encode("c\nb = 2\n")),
-        *(MIDDLE_ID, *TOKENS.encode("a = ")),
+        *(PREFIX_ID, SUFFIX_ID, *TOKENIZER.encode("c\nb = 2\n")),
+        *(MIDDLE_ID, *TOKENIZER.encode("a = ")),
     ]
 
 
@@ -48,12 +48,12 @@ def test_other_files_come_first_in_the_order_of_their_paths() -> None:
     prompt = assemble_prompt(prefix="x", files=files, path="b/x.py")
 
     context = [
-        *(FILE_ID, *TOKENS.encode("a.py\n"), *TOKENS.encode("a\n")),
-        *(FILE_ID, *TOKENS.encode("b.py\n"), *TOKENS.encode("b = 1\n")),
-        *(FILE_ID, *TOKENS.encode("c.py\n"), *TOKENS.encode("c = 1\n")),
-        *(FILE_ID, *TOKENS.encode("b/x.py\n")),
+        *(FILE_ID, *TOKENIZER.encode("a.py\n"), *TOKENIZER.encode("a\n")),
+        *(FILE_ID, *TOKENIZER.encode("b.py\n"), *TOKENIZER.encode("b = 1\n")),
+        *(FILE_ID, *TOKENIZER.encode("c.py\n"), *TOKENIZER.encode("c = 1\n")),
+        *(FILE_ID, *TOKENIZER.encode("b/x.py\n")),
     ]
-    assert prompt.token_ids == [*context, PREFIX_ID, SUFFIX_ID, MIDDLE_ID, *TOKENS.encode("x")]
+    assert prompt.token_ids == [*context, PREFIX_ID, SUFFIX_ID, MIDDLE_ID, *TOKENIZER.encode("x")]
     assert (prompt.num_files, prompt.num_stable_tokens) == (3, len(context))
 
 
@@ -110,9 +110,9 @@ def test_generated_files_are_left_out() -> None:
 def test_line_breaks_in_a_path_are_replaced() -> None:
     prompt = assemble_prompt(prefix="a", files=(ContextFile("b\nc.py", "x\n", 0),), path="a\n.py")
 
-    assert prompt.token_ids[: len(TOKENS.encode("b c.py\n")) + 1] == [
+    assert prompt.token_ids[: len(TOKENIZER.encode("b c.py\n")) + 1] == [
         FILE_ID,
-        *TOKENS.encode("b c.py\n"),
+        *TOKENIZER.encode("b c.py\n"),
     ]
 
 
@@ -133,8 +133,8 @@ def test_the_text_next_to_the_cursor_is_kept_in_a_file_that_is_too_long() -> Non
     middle = prompt.token_ids.index(MIDDLE_ID or 0)
     before = prompt.token_ids[middle + 1 :]
     after = prompt.token_ids[2:middle]  # two markers precede the suffix
-    assert before[-len(TOKENS.encode("LAST = ")) :] == TOKENS.encode("LAST = ")
-    assert after[: len(TOKENS.encode("\nNEXT"))] == TOKENS.encode("\nNEXT")
+    assert before[-len(TOKENIZER.encode("LAST = ")) :] == TOKENIZER.encode("LAST = ")
+    assert after[: len(TOKENIZER.encode("\nNEXT"))] == TOKENIZER.encode("\nNEXT")
 
 
 TEXTS = st.text(max_size=3_000) | st.builds(
@@ -178,7 +178,7 @@ def test_prompt_and_completion_fit_into_the_context_of_the_model(
 
 @pytest.mark.parametrize("marker", MARKERS)
 def test_customer_text_never_becomes_a_marker(marker: str) -> None:
-    identifier = TOKENS.get_token_id(marker)
+    identifier = TOKENIZER.get_token_id(marker)
     plain = assemble_prompt(
         prefix="x", suffix="y", path="a.py", files=(ContextFile("b.py", "z\n", 0),)
     )
@@ -196,7 +196,7 @@ def test_customer_text_never_becomes_a_marker(marker: str) -> None:
 def test_markers_in_a_raw_prompt_are_markers() -> None:
     prompt = assemble_prompt(prefix="<|fim_prefix|>a<|fim_suffix|><|fim_middle|>", is_raw=True)
 
-    assert prompt.token_ids == [PREFIX_ID, *TOKENS.encode("a"), SUFFIX_ID, MIDDLE_ID]
+    assert prompt.token_ids == [PREFIX_ID, *TOKENIZER.encode("a"), SUFFIX_ID, MIDDLE_ID]
 
 
 def test_a_raw_prompt_over_the_budget_is_rejected() -> None:
@@ -258,7 +258,7 @@ def test_half_a_surrogate_pair_is_accepted() -> None:
 def test_the_engine_stops_at_markers() -> None:
     stops = assemble_prompt().stop_token_ids
 
-    assert {TOKENS.get_token_id(marker) for marker in MARKERS} <= set(stops)
+    assert {TOKENIZER.get_token_id(marker) for marker in MARKERS} <= set(stops)
 
 
 def test_a_smaller_context_drops_snippets_then_files_then_the_suffix() -> None:
@@ -297,7 +297,7 @@ def test_a_tokenizer_that_cannot_be_loaded_is_rejected_by_name(
 def test_dense_text_is_complete_if_there_is_room(text: str) -> None:
     prompt = assemble_prompt(prefix=text, suffix=text)
 
-    ids = TOKENS.encode(text)
+    ids = TOKENIZER.encode(text)
     assert prompt.token_ids == [PREFIX_ID, SUFFIX_ID, *ids, MIDDLE_ID, *ids]
 
 

@@ -193,6 +193,26 @@ async def test_a_completion_with_a_secret_at_the_cursor_is_discarded(
     assert await redact_content(completion(**fields)) is None
 
 
+KEY_BODY = "MIIEpAIBAAKCAQEA7bq\nZ2VuZXJhdGVkIGZvciB0ZXN0cw\n"
+KEY_HEADER = "-----BEGIN RSA PRIVATE KEY-----\n"
+
+
+def test_a_completion_within_a_private_key_is_discarded() -> None:
+    trace = ended_trace(principal(), prefix=f"{KEY_HEADER}{KEY_BODY}", suffix=KEY_BODY)
+
+    assert capture_completion(trace) is None
+
+
+def test_a_private_key_whose_header_is_cut_off_is_redacted() -> None:
+    key = f"{KEY_HEADER}{KEY_BODY}-----END RSA PRIVATE KEY-----\n"
+    after = "x" * (MAX_PREFIX_CHARS - len(key) + len(KEY_HEADER))
+
+    captured = capture_completion(ended_trace(principal(), prefix=f"{key}{after}"))
+
+    assert captured is not None
+    assert not any(line in captured.prefix for line in KEY_BODY.split())
+
+
 async def test_a_secret_in_an_edited_suggestion_is_redacted() -> None:
     edit = capture_edit(principal(), replace(EDIT, text=f'key = "{SECRET}"'), now_ms=1)
     assert edit is not None

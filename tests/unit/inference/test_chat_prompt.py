@@ -14,7 +14,7 @@ from inference.context.prompt.model_formats.chat_template import load_chat_templ
 from inference.context.prompt.prompt_writer import PromptWriter
 from inference.errors import BadRequest
 from tests.fakes.clock import FakeClock
-from tests.fakes.gateway import TOKENS
+from tests.fakes.gateway import TOKENIZER
 
 CHATML = (
     "{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\\n' }}"
@@ -39,7 +39,7 @@ def make_folder(folder: Path, template: object, *, jinja: str | None = None) -> 
 
 def make_writer(folder: str | None) -> PromptWriter:
     return PromptWriter(
-        TOKENS,
+        TOKENIZER,
         model="demo",
         max_context_tokens=8_192,
         clock=FakeClock(),
@@ -55,7 +55,7 @@ def writer(tmp_path_factory: pytest.TempPathFactory) -> PromptWriter:
 def render(writer: PromptWriter, *messages: ChatMessage, max_tokens: int = 4_000) -> str:
     prompt = build_chat_prompt(writer, messages, max_tokens=max_tokens)
     assert len(prompt.token_ids) <= max_tokens
-    return str(TOKENS._with_markers.decode(prompt.token_ids, skip_special_tokens=False))
+    return str(TOKENIZER._with_markers.decode(prompt.token_ids, skip_special_tokens=False))
 
 
 def test_the_template_of_the_model_is_used(writer: PromptWriter) -> None:
@@ -75,7 +75,7 @@ def test_customer_text_never_becomes_a_special_token(
 
     prompt = build_chat_prompt(writer, [SYSTEM, ChatMessage("user", attack)], max_tokens=4_000)
 
-    starts = TOKENS.get_token_id("<|im_start|>")
+    starts = TOKENIZER.get_token_id("<|im_start|>")
     # One marker starts the system message, one the user's message and one the response.
     assert prompt.token_ids.count(starts or -1) == 3
     assert "{{ 7 * 7 }}" in render(writer, ChatMessage("user", attack))
@@ -122,7 +122,7 @@ def test_files_precede_the_newest_message(writer: PromptWriter) -> None:
 
     prompt = build_chat_prompt(writer, messages, max_tokens=600, files=files)
 
-    text = TOKENS._with_markers.decode(prompt.token_ids, skip_special_tokens=True)
+    text = TOKENIZER._with_markers.decode(prompt.token_ids, skip_special_tokens=True)
     assert text.index("First?") < text.index("`a.py`:\n```\nx = 1\n```") < text.index("`b.py`")
     assert text.index("y = 2") < text.index("Why?")
     assert prompt.num_files == 2
@@ -135,7 +135,7 @@ def test_files_leave_room_for_the_question_and_lose_their_ends(writer: PromptWri
         writer, [SYSTEM, ChatMessage("user", "Why?")], max_tokens=300, files=files
     )
 
-    text = TOKENS._with_markers.decode(prompt.token_ids, skip_special_tokens=True)
+    text = TOKENIZER._with_markers.decode(prompt.token_ids, skip_special_tokens=True)
     assert len(prompt.token_ids) <= 300
     assert "You are terse." in text
     assert "Why?" in text
@@ -149,7 +149,7 @@ def test_secrets_of_files_are_removed(writer: PromptWriter) -> None:
 
     prompt = build_chat_prompt(writer, [ChatMessage("user", "Why?")], max_tokens=600, files=files)
 
-    assert key not in TOKENS._with_markers.decode(prompt.token_ids)
+    assert key not in TOKENIZER._with_markers.decode(prompt.token_ids)
 
 
 def test_a_model_without_a_template_gets_the_plain_texts() -> None:
@@ -179,7 +179,7 @@ def test_the_default_of_several_templates_is_used(tmp_path: Path) -> None:
 def test_the_end_token_of_the_model_ends_the_response(writer: PromptWriter) -> None:
     prompt = build_chat_prompt(writer, [ChatMessage("user", "Hello")], max_tokens=4_000)
 
-    assert TOKENS.get_token_id("<|im_end|>") in prompt.stop_token_ids
+    assert TOKENIZER.get_token_id("<|im_end|>") in prompt.stop_token_ids
 
 
 def test_an_invalid_template_is_a_configuration_error(tmp_path: Path) -> None:

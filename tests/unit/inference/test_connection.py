@@ -128,10 +128,13 @@ async def test_a_second_cancel_changes_nothing() -> None:
     async with open_editor(_hanging_engine()) as editor:
         await editor.says("complete", "1")
         await editor.says("cancel", "1")
+        cancelled_s = editor.clock.monotonic_s()
+        editor.clock.pass_s(1.0)
         await editor.says("cancel", "1")
         await editor.waits_for_end("1")
 
     assert editor.ends("1") == ["cancelled"]
+    assert editor.cancel_times_s == [cancelled_s]
 
 
 @pytest.mark.parametrize("moment", ["never requested", "ended"])

@@ -281,6 +281,13 @@ _VERBATIM: list[dict[str, Any]] = [
     {"messages": _MESSAGES, "mode": Mode.CHAT, "prefix": ""},
 ]
 _AWS = "AKIA" + "Z7QK3M5X9W2P4R8T"
+# 400 characters, so 400 chunks if each character is one.
+_LONG = "".join(f"call_{number}(argument_{number})\n" for number in range(20))
+
+
+class _AllPublic:
+    def contains(self, _hashed: int) -> bool:
+        return True
 
 
 @pytest.mark.parametrize("fields", _VERBATIM)
@@ -351,15 +358,6 @@ def test_known_filters_are_accepted(name: str | None) -> None:
 def test_an_unknown_filter_is_rejected_at_the_start() -> None:
     with pytest.raises(BadSetting, match="a/b: the filter is 'sintax'"):
         check_filters([Variant(name="a/b", filter="sintax")])
-
-
-class _AllPublic:
-    def contains(self, _hashed: int) -> bool:
-        return True
-
-
-# 400 characters, so 400 chunks if each character is one.
-_LONG = "".join(f"call_{number}(argument_{number})\n" for number in range(20))
 
 
 async def test_public_code_is_withheld_and_ends_the_engine_request() -> None:

@@ -19,7 +19,7 @@ from inference.context.prompt.model_formats.layout import (
 )
 from inference.context.prompt.model_formats.model_families import (
     FAMILIES,
-    FAMILIES_BY_NAME,
+    UNDETECTABLE_FAMILIES,
     FimOrder,
     ModelFamily,
     detect_family,
@@ -193,7 +193,7 @@ def test_ends_with_text_is_true_unless_a_marker_follows_the_prefix(name: str, en
     assert ends_with_text(resolve_order(LAYOUTS["stable"], family), family) is ends
 
 
-@pytest.mark.parametrize("family", FAMILIES_BY_NAME, ids=lambda family: family.name)
+@pytest.mark.parametrize("family", UNDETECTABLE_FAMILIES, ids=lambda family: family.name)
 def test_a_family_without_distinct_markers_is_found_by_name(family: ModelFamily) -> None:
     assert get_family(family.name) is family
 

@@ -6,7 +6,7 @@ import pytest
 
 from caret.foundation.web.connections import Connections, ConnectionSlot
 from caret.foundation.web.server_limits import ServerLimits
-from inference.consumers.application import DIALECTS, LOOKUPS
+from inference.consumers.application import DIALECTS, OTHER_CONSUMERS
 from inference.consumers.base import Scope
 from inference.consumers.dialects.models_list import AuthenticatedJsonConsumer
 from inference.consumers.http.completions import CompletionConsumer
@@ -19,7 +19,9 @@ from tests.fakes.tenants import make_credential, make_snapshot
 
 DEADLINE_S = 5
 KEY_PATHS = sorted(
-    path for path, consumer in LOOKUPS.items() if issubclass(consumer, AuthenticatedJsonConsumer)
+    path
+    for path, consumer in OTHER_CONSUMERS.items()
+    if issubclass(consumer, AuthenticatedJsonConsumer)
 )
 PUBLIC_PATHS = {"/health", "/healthz"}
 
@@ -45,12 +47,12 @@ def is_authenticated(server: FakeServer) -> bool:
 
 async def send_request(gateway: FakeGateway, path: str, address: str) -> FakeServer:
     """Send a request with an empty body, which arrives after the check of the key."""
-    methods = LOOKUPS[path].methods if path in LOOKUPS else (b"POST",)
+    methods = OTHER_CONSUMERS[path].methods if path in OTHER_CONSUMERS else (b"POST",)
     method = methods[0].decode()
     server = FakeServer(scope_from(http_scope(path, key=KEY.text, method=method), address))
     server.queue_message("http.request", body=b"")
-    if path in LOOKUPS:
-        app = LOOKUPS[path].as_asgi(plane=gateway.plane)
+    if path in OTHER_CONSUMERS:
+        app = OTHER_CONSUMERS[path].as_asgi(plane=gateway.plane)
     else:
         app = CompletionConsumer.as_asgi(
             plane=gateway.plane, dialect=DIALECTS[path], identical_requests=IdenticalRequests()
@@ -61,7 +63,7 @@ async def send_request(gateway: FakeGateway, path: str, address: str) -> FakeSer
 
 
 def test_public_endpoints_are_listed() -> None:
-    assert set(LOOKUPS) - set(KEY_PATHS) == PUBLIC_PATHS
+    assert set(OTHER_CONSUMERS) - set(KEY_PATHS) == PUBLIC_PATHS
 
 
 @pytest.mark.parametrize("path", [*sorted(DIALECTS), *KEY_PATHS])

@@ -188,10 +188,10 @@ async def test_a_hanging_list_does_not_block_the_watch(
     server: KubernetesServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(kubernetes_api, "_LIST_S", 0.05)  # a shorter time limit
-    server.hold = asyncio.Event()
+    server.release_event = asyncio.Event()
     async with _running(server, tmp_path) as watched_service:
         await wait_until(lambda: server.requests.count("list") > 1)
-        server.hold = None
+        server.release_event = None
 
         await watched_service.wait_for_watch()
 
@@ -199,11 +199,11 @@ async def test_a_hanging_list_does_not_block_the_watch(
 async def test_a_late_list_does_not_override_newer_changes(
     server: KubernetesServer, tmp_path: Path
 ) -> None:
-    server.hold = late = asyncio.Event()
+    server.release_event = late = asyncio.Event()
     async with _resolver(server, tmp_path) as resolver:
         task = asyncio.create_task(resolver.resolve(NAME))
         await wait_until(lambda: server.requests == ["list"])
-        server.hold = None
+        server.release_event = None
         server.set_slice("engines-b", endpoint("10.0.0.2"))
         running = asyncio.create_task(resolver.run())
         await wait_until(lambda: bool(server.watches))

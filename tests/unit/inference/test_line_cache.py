@@ -12,7 +12,7 @@ from inference.context.tokenization.line_cache import LineCache
 from inference.context.tokenization.tokenizer import Tokenizer
 from inference.context.tokenization.ttl_cache import LIFETIME_S, CachePartitions, PartitionKey
 from tests.fakes.clock import FakeClock
-from tests.fakes.gateway import TOKENS
+from tests.fakes.gateway import TOKENIZER
 from tests.fakes.tenants import GLOBEX, GUS, make_policy, make_principal
 
 TEXT = "def f(x):\n    return x\n\n\nclass A:\n    pass\n"
@@ -24,7 +24,7 @@ class CountingTokenizer:
     """The demonstration tokenizer, with a count of the lines that it encoded."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.tokens: Tokenizer = TOKENS
+        self.tokens: Tokenizer = TOKENIZER
         self.num_lines = 0
         encode_lines = self.tokens.encode_lines
 
@@ -58,7 +58,7 @@ def _encode(
 
 
 def test_the_tokens_equal_those_of_the_tokenizer(cache: LineCache) -> None:
-    expected = TOKENS.encode(TEXT)
+    expected = TOKENIZER.encode(TEXT)
 
     first, second = _encode(cache, TEXT, ADA_PARTITION), _encode(cache, TEXT, ADA_PARTITION)
 

@@ -106,6 +106,13 @@ def test_a_completion_that_is_never_valid_is_withheld() -> None:
     assert (sent_text, gate.is_withheld, gate.reason) == ("a!", True, FilterReason.SYNTAX)
 
 
+def test_invalid_lines_before_a_secret_are_withheld() -> None:
+    gate = _gate(is_valid=_never_ends_with("!"), **SECRETS)
+
+    assert _pass(gate, f"a!\nb = {TOKEN}") == ""
+    assert (gate.is_withheld, gate.reason) == (True, FilterReason.SECRET)
+
+
 def test_many_invalid_lines_end_the_completion() -> None:
     gate = _gate(is_valid=lambda text: "\n" not in text)
 

@@ -326,3 +326,12 @@ def test_a_change_of_replicas_keeps_the_learnt_limit() -> None:
     gateway.shedder.set_capacity(POOL, PoolCapacity(num_replicas=2, max_num_seqs=64))
 
     assert gateway.limit == limit
+
+
+def test_new_replicas_raise_a_limit_below_the_new_floor() -> None:
+    gateway = Gateway()
+    gateway.learn_a_small_limit()
+
+    gateway.shedder.set_capacity(POOL, PoolCapacity(num_replicas=10))
+
+    assert gateway.limit == 10 * FLOOR

@@ -66,8 +66,8 @@ def test_hardly_any_request_is_shed_or_late_from_five_seconds_after_a_burst_on(
 
 def test_without_shedding_the_same_burst_misses_the_target() -> None:
     model = QueueModel(rate=_burst)
-    model.load.limit.floor = 10**6  # a pool that admits everything
-    model.load.limit.value = 1e6
+    model.load_shedder.limit.floor = 10**6  # a pool that admits everything
+    model.load_shedder.limit.value = 1e6
     model.run(BURST_S + 5)
 
     assert quantile(first_tokens_s(model.between(BURST_S, BURST_S + 5)), 0.5) > 10 * TARGET_S

@@ -25,7 +25,7 @@ from inference.gateway.snapshots.snapshot_feed import SnapshotFeed
 from inference.gateway.snapshots.snapshot_store import SnapshotStore
 from inference.recording.journal import FileJournal
 from tests.fakes.clock import FakeClock
-from tests.fakes.gateway import TOKENS, WEIGHTS
+from tests.fakes.gateway import TOKENIZER, WEIGHTS
 from tests.fakes.journal_shipper import FakeShipper
 from tests.fakes.redis import FakeRedis
 from tests.fakes.requests import make_request
@@ -139,9 +139,9 @@ def test_a_raw_prompt_that_is_much_too_long_is_not_tokenized(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A raw prompt is a whole prompt that the client wrote."""
-    writer = PromptWriter(TOKENS, model="demo", max_context_tokens=8_192, clock=FakeClock())
+    writer = PromptWriter(TOKENIZER, model="demo", max_context_tokens=8_192, clock=FakeClock())
     encoded_texts: list[str] = []
-    monkeypatch.setattr(TOKENS, "encode_raw", encoded_texts.append)
+    monkeypatch.setattr(TOKENIZER, "encode_raw", encoded_texts.append)
     request = make_request(mode=Mode.FIM, prefix="x " * 200_000, is_raw=True)
 
     with pytest.raises(BadRequest, match="prompt_too_long"):

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from inference.consumers.application import DIALECTS, LOOKUPS
+from inference.consumers.application import DIALECTS, OTHER_CONSUMERS
 from inference.consumers.http.http_consumer import HealthConsumer
 from inference.consumers.openapi import build_openapi, render_openapi
 
@@ -15,16 +15,18 @@ def test_the_committed_description_is_current() -> None:
 
 
 def test_every_path_is_described_except_health_checks() -> None:
-    health_checks = {path for path, consumer in LOOKUPS.items() if consumer is HealthConsumer}
+    health_checks = {
+        path for path, consumer in OTHER_CONSUMERS.items() if consumer is HealthConsumer
+    }
 
-    assert set(build_openapi()["paths"]) == {*DIALECTS, *LOOKUPS} - health_checks
+    assert set(build_openapi()["paths"]) == {*DIALECTS, *OTHER_CONSUMERS} - health_checks
 
 
 def test_every_method_is_described() -> None:
     methods_by_path = {path: set(methods) for path, methods in build_openapi()["paths"].items()}
 
     for path in methods_by_path:
-        methods = LOOKUPS[path].methods if path in LOOKUPS else (b"POST",)
+        methods = OTHER_CONSUMERS[path].methods if path in OTHER_CONSUMERS else (b"POST",)
         assert methods_by_path[path] == {method.decode().lower() for method in methods}
 
 

@@ -27,7 +27,7 @@ from inference.routing.pool_selection import PoolSelector
 from tests.fakes.client import FakeClient
 from tests.fakes.clock import FakeClock
 from tests.fakes.engine import FakeEngine, chunks_of
-from tests.fakes.gateway import TOKENS
+from tests.fakes.gateway import TOKENIZER
 from tests.fakes.journal import FakeJournal
 from tests.fakes.polling import wait_until
 from tests.fakes.pools import make_admission, make_pool, make_pools, make_router
@@ -35,7 +35,7 @@ from tests.fakes.requests import make_arrival
 from tests.fakes.tenants import ROOT_SECRET, make_credential, make_policy, make_snapshot
 
 WRITER = PromptWriter(
-    TOKENS,
+    TOKENIZER,
     model="demo",
     max_context_tokens=8_192,
     clock=FakeClock(),

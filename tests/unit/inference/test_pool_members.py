@@ -4,6 +4,7 @@ import asyncio
 from dataclasses import replace
 
 import pytest
+from structlog.testing import capture_logs
 
 from caret.contracts.policy import Tier
 from inference.pools.discovery.pool_members import NameNotFound
@@ -47,13 +48,13 @@ async def test_a_joining_replica_gets_requests_after_identifying_itself() -> Non
     identity = fleet.network.identities.pop(TWO)
 
     await fleet.pool_members.reconcile()
-    before = (fleet.names(), fleet.reasons()[TWO])
+    before = (fleet.names(), fleet.rejection_reasons()[TWO])
     fleet.network.identities[TWO] = identity
     await fleet.pool_members.reconcile(checks_all=False)
 
     assert before == ([ONE], MismatchReason.UNREACHABLE)
     assert fleet.names() == [ONE, TWO]
-    assert TWO not in fleet.reasons()
+    assert TWO not in fleet.rejection_reasons()
 
 
 async def test_a_leaving_replica_finishes_its_requests_and_gets_no_new_ones() -> None:
@@ -76,7 +77,7 @@ async def test_a_failed_resolution_removes_no_replica() -> None:
     fleet.network.set_addresses("engines", ["10.0.0.1", "10.0.0.2"])
     await fleet.pool_members.reconcile()
 
-    fleet.network.names.clear()
+    fleet.network.addresses.clear()
     await fleet.pool_members.reconcile()
 
     assert fleet.names() == [ONE, TWO]
@@ -114,7 +115,7 @@ async def test_a_replica_that_differs_from_the_majority_is_rejected(
     await fleet.pool_members.reconcile()
 
     assert fleet.names() == [ONE, THREE]
-    assert fleet.reasons().get(TWO) == reason
+    assert fleet.rejection_reasons().get(TWO) == reason
 
 
 async def test_a_corrected_replica_is_accepted_again() -> None:
@@ -126,7 +127,7 @@ async def test_a_corrected_replica_is_accepted_again() -> None:
     await fleet.pool_members.reconcile(checks_all=False)
 
     assert fleet.names() == [ONE, TWO, THREE]
-    assert fleet.reasons() == {}
+    assert fleet.rejection_reasons() == {}
 
 
 async def test_the_block_size_in_the_pools_file_takes_precedence() -> None:
@@ -179,17 +180,17 @@ async def test_a_name_that_does_not_resolve_is_rejected() -> None:
     await fleet.pool_members.reconcile()
 
     assert fleet.names() == [ONE]
-    assert fleet.reasons()[TWO] == MismatchReason.NAME_NOT_FOUND
+    assert fleet.rejection_reasons()[TWO] == MismatchReason.NAME_NOT_FOUND
 
 
 async def test_a_known_replica_is_not_identified_again() -> None:
     fleet = _make_fleet(ONE, TWO)
     await fleet.pool_members.reconcile()
-    fleet.network.requested_names.clear()
+    fleet.network.requested_replicas.clear()
 
     await fleet.pool_members.reconcile(checks_all=False)
 
-    assert ONE not in fleet.network.requested_names
+    assert ONE not in fleet.network.requested_replicas
 
 
 def _with_allowed_hosts(*hosts: str) -> Fleet:
@@ -218,7 +219,7 @@ async def test_an_added_replica_that_differs_is_rejected() -> None:
     await fleet.pool_members.reconcile()
 
     assert fleet.names() == [ONE]
-    assert fleet.reasons()[TWO] == MismatchReason.TOKENIZER
+    assert fleet.rejection_reasons()[TWO] == MismatchReason.TOKENIZER
 
 
 @pytest.mark.parametrize("hosts", [(), ("10.0.1.0/24",), ("*.engines.svc",)])
@@ -231,8 +232,19 @@ async def test_a_replica_at_a_host_that_is_not_allowed_gets_no_request(
     await fleet.pool_members.reconcile()
 
     assert fleet.names() == [ONE]
-    assert TWO not in fleet.network.requested_names
-    assert fleet.reasons()[TWO] == MismatchReason.HOST_NOT_ALLOWED
+    assert TWO not in fleet.network.requested_replicas
+    assert fleet.rejection_reasons()[TWO] == MismatchReason.HOST_NOT_ALLOWED
+
+
+async def test_a_rejected_replica_that_leaves_is_not_logged_as_accepted() -> None:
+    fleet = _with_allowed_hosts()
+    fleet.pool_members.set_added({"demo-fast": [Replica(TWO, f"http://{TWO}")]})
+
+    with capture_logs() as logs:
+        fleet.pool_members.set_added({})
+
+    assert fleet.rejection_reasons() == {}
+    assert logs == []
 
 
 async def test_kv_events_from_a_host_that_is_not_allowed_are_rejected() -> None:
@@ -242,7 +254,7 @@ async def test_kv_events_from_a_host_that_is_not_allowed_are_rejected() -> None:
     fleet.pool_members.set_added({"demo-fast": [added]})
     await fleet.pool_members.reconcile()
 
-    assert fleet.reasons()[TWO] == MismatchReason.HOST_NOT_ALLOWED
+    assert fleet.rejection_reasons()[TWO] == MismatchReason.HOST_NOT_ALLOWED
 
 
 async def test_a_removed_addition_gets_no_requests() -> None:
@@ -274,7 +286,7 @@ async def test_an_addition_of_a_replica_in_the_pools_file_is_not_checked() -> No
     await fleet.pool_members.reconcile()
 
     assert fleet.names() == [ONE]
-    assert fleet.reasons() == {}
+    assert fleet.rejection_reasons() == {}
 
 
 async def test_an_addition_with_another_scheme_does_not_change_the_pools_file() -> None:
@@ -323,7 +335,7 @@ async def test_reconciliations_run_one_after_the_other() -> None:
 
     reconciliations = [asyncio.create_task(fleet.pool_members.reconcile()) for _ in range(2)]
     await asyncio.sleep(0.01)
-    num_requests = fleet.network.requested_names.count(ONE)
+    num_requests = fleet.network.requested_replicas.count(ONE)
     may_respond.set()
     await asyncio.gather(*reconciliations)
 
@@ -338,7 +350,7 @@ async def test_an_added_replica_must_state_its_identity() -> None:
     await fleet.pool_members.reconcile()
 
     assert fleet.names() == [ONE]
-    assert fleet.reasons()[TWO] == MismatchReason.NO_IDENTITY
+    assert fleet.rejection_reasons()[TWO] == MismatchReason.NO_IDENTITY
 
 
 @pytest.mark.parametrize(
@@ -359,7 +371,7 @@ async def test_added_replicas_do_not_count_for_the_majority(address: str) -> Non
     await fleet.pool_members.reconcile()
 
     assert fleet.names() == [ONE]
-    assert {fleet.reasons()[name] for name in added_names} == {MismatchReason.VERSION}
+    assert {fleet.rejection_reasons()[name] for name in added_names} == {MismatchReason.VERSION}
 
 
 async def test_an_added_replica_is_rejected_once_a_listed_replica_contradicts_it() -> None:
@@ -384,4 +396,4 @@ async def test_an_undecodable_response_counts_as_unreachable() -> None:
     await fleet.pool_members.reconcile()
 
     assert fleet.names() == [ONE]
-    assert fleet.reasons()[TWO] == MismatchReason.UNREACHABLE
+    assert fleet.rejection_reasons()[TWO] == MismatchReason.UNREACHABLE

@@ -142,6 +142,20 @@ def test_a_private_key_is_redacted_everywhere() -> None:
     assert "Z2Vu" not in text
 
 
+def test_the_rest_of_a_private_key_after_the_cursor_is_left_out() -> None:
+    body = "MIIEpAIBAAKCAQEA7bq\nZ2VuZXJhdGVkIGZvciB0ZXN0cw\n"
+
+    text = text_of(
+        assemble_prompt(
+            prefix=f"a = 1\n-----BEGIN RSA PRIVATE KEY-----\n{body}MIIEpAIB",
+            suffix=f"AAKCAQEA7bq\n{body}-----END RSA PRIVATE KEY-----\nb = 2\n",
+        )
+    )
+
+    assert not any(part in text for part in ("MIIE", "AAKC", "Z2Vu"))
+    assert "b = 2" in text
+
+
 def test_the_partial_word_is_removed_for_token_healing() -> None:
     prompt = assemble_prompt(
         make_prompt_writer(has_token_healing=True), prefix="x = 1\nself.read_fi", suffix="\n"

@@ -4,7 +4,7 @@ from typing import Any, cast
 
 import pytest
 
-from caret.contracts.retrieval import RetrievalScope, Sealer, SnippetMatch, SnippetResult
+from caret.contracts.retrieval import RetrievalScope, RetrievalSealer, SnippetMatch, SnippetResult
 from caret.foundation.ids import TenantId
 from inference.retrieval.redis_client import MAX_WAIT_S, RetrievalClient
 from inference.retrieval.send_queue import OutgoingMessage, SendQueue
@@ -26,7 +26,7 @@ class _Redis:
 def _create_client(
     clock: FakeClock, queue: SendQueue, cache: SnippetCache | None = None
 ) -> RetrievalClient:
-    redis, sealer = cast(Any, _Redis()), Sealer(ROOT_SECRET)
+    redis, sealer = cast(Any, _Redis()), RetrievalSealer(ROOT_SECRET)
     cache = cache or SnippetCache(clock)
     return RetrievalClient(redis, sealer, cache=cache, queue=queue, clock=clock)
 
@@ -81,6 +81,6 @@ async def test_a_result_counts_only_for_the_tenant_that_sent_the_query(
     (query_id,) = client._pending_queries
     result = SnippetResult(query_id, (SnippetMatch("lib.py", "def lib(): ...\n", 0.9),))
 
-    client._on_result(Sealer(ROOT_SECRET).seal(tenant, result))
+    client._on_result(RetrievalSealer(ROOT_SECRET).seal(tenant, result))
 
     assert len(cache.find(query.key, make_policy(retrieval=("*",)))) == num_snippets

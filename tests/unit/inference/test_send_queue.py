@@ -8,7 +8,7 @@ from caret.contracts.retrieval import RetrievalScope
 from caret.foundation.ids import TenantId
 from inference.retrieval.send_queue import (
     FILE_EVERY_S,
-    FIRST_EMPTY_S,
+    FIRST_RETRY_PAUSE_S,
     MAX_FILES,
     MAX_QUERIES,
     MAX_TENANT_SHARE,
@@ -155,5 +155,5 @@ def test_queries_without_results_are_repeated_less_often(
             clock.pass_s(1)
             pauses[-1] += 1
 
-    doubled_pauses = [FIRST_EMPTY_S * 2**number for number in range(5)]
+    doubled_pauses = [FIRST_RETRY_PAUSE_S * 2**number for number in range(5)]
     assert pauses == [*doubled_pauses, QUERY_EVERY_S, QUERY_EVERY_S]

@@ -68,7 +68,7 @@ def test_the_ends_of_enclosing_blocks_are_kept() -> None:
         "class A {\n  f() {\n    if (a) {\n      if (b) {\n        ", suffix, 0
     ).after
 
-    assert [line for line in kept_suffix.split("\n") if line.strip() in ("}", "},")] == [
+    assert [line for line in kept_suffix.split("\n") if line.strip() == "}"] == [
         "      }",
         "    }",
         "  }",

@@ -12,7 +12,7 @@ from inference.context.tokenization.ttl_cache import (
     compute_digest,
 )
 from tests.fakes.clock import FakeClock
-from tests.fakes.gateway import TOKENS
+from tests.fakes.gateway import TOKENIZER
 from tests.fakes.polling import wait_until
 
 ADA_PARTITION, GUS_PARTITION = PartitionKey(b"a" * 32), PartitionKey(b"g" * 32)
@@ -105,7 +105,7 @@ def test_a_late_eviction_does_not_extend_the_lifetime() -> None:
 
 async def test_a_background_task_evicts_expired_values_of_a_prompt_writer() -> None:
     clock = FakeClock()
-    writer = PromptWriter(TOKENS, model="demo", max_context_tokens=8_192, clock=clock)
+    writer = PromptWriter(TOKENIZER, model="demo", max_context_tokens=8_192, clock=clock)
     writer.scores.get_or_compute(Digest(b"k"), lambda: 1.0, partition=ADA_PARTITION)
     clock.pass_s(2 * LIFETIME_S)
 

@@ -77,7 +77,7 @@ async def test_an_opened_file_is_warmed_up() -> None:
     warmup_queue, pipeline = WarmupQueue(FakeClock()), FakePipeline()
 
     async with _running(warmup_queue, pipeline):
-        warmup_queue.on_file_opened(ACME, make_arrival(path="a.py"))
+        warmup_queue.add_warmup(ACME, make_arrival(path="a.py"))
         num_ended = await _wait_for_end(warmup_queue)
 
     assert num_ended == {"warmed": 1}
@@ -87,7 +87,7 @@ async def test_an_opened_file_is_warmed_up() -> None:
 async def test_the_newest_warm_up_of_a_tenant_evicts_its_oldest() -> None:
     warmup_queue, pipeline = WarmupQueue(FakeClock()), FakePipeline()
     for number in range(MAX_OF_TENANT + 1):
-        warmup_queue.on_file_opened(ACME, make_arrival(path=f"{number}.py"))
+        warmup_queue.add_warmup(ACME, make_arrival(path=f"{number}.py"))
 
     async with _running(warmup_queue, pipeline):
         num_ended = await _wait_for_end(warmup_queue, MAX_OF_TENANT + 1)
@@ -99,9 +99,9 @@ async def test_the_newest_warm_up_of_a_tenant_evicts_its_oldest() -> None:
 def test_a_tenant_leaves_room_for_others() -> None:
     warmup_queue = WarmupQueue(FakeClock())
     for _ in range(MAX_WAITING):
-        warmup_queue.on_file_opened(ACME, make_arrival())
+        warmup_queue.add_warmup(ACME, make_arrival())
 
-    warmup_queue.on_file_opened(GLOBEX, make_arrival())
+    warmup_queue.add_warmup(GLOBEX, make_arrival())
 
     assert warmup_queue.num_waiting == MAX_OF_TENANT + 1
 
@@ -109,7 +109,7 @@ def test_a_tenant_leaves_room_for_others() -> None:
 def test_the_number_of_waiting_warm_ups_is_limited() -> None:
     warmup_queue = WarmupQueue(FakeClock())
     for number in range(MAX_WAITING + 3):
-        warmup_queue.on_file_opened(TenantId(str(number)), make_arrival())
+        warmup_queue.add_warmup(TenantId(str(number)), make_arrival())
 
     assert warmup_queue.num_waiting == MAX_WAITING
     assert warmup_queue.num_ended == {"full": 3}
@@ -121,7 +121,7 @@ async def test_the_number_of_concurrent_warm_ups_is_limited() -> None:
 
     async with _running(warmup_queue, pipeline):
         for number in range(4):
-            warmup_queue.on_file_opened(TenantId(str(number)), make_arrival())
+            warmup_queue.add_warmup(TenantId(str(number)), make_arrival())
         await wait_until(lambda: len(pipeline.arrivals) >= MAX_AT_ONCE)
         await asyncio.sleep(0.01)
 
@@ -132,7 +132,7 @@ async def test_the_first_warm_up_of_a_tenant_precedes_the_second_of_another() ->
     warmup_queue, pipeline = WarmupQueue(FakeClock()), FakePipeline()
     pipeline.hangs = True
     for tenant_id, path in ((ACME, "1.py"), (ACME, "2.py"), (GLOBEX, "3.py")):
-        warmup_queue.on_file_opened(tenant_id, make_arrival(path=path))
+        warmup_queue.add_warmup(tenant_id, make_arrival(path=path))
 
     async with _running(warmup_queue, pipeline):
         await wait_until(lambda: len(pipeline.arrivals) >= MAX_AT_ONCE)
@@ -146,7 +146,7 @@ async def test_a_single_tenant_may_use_all_slots() -> None:
 
     async with _running(warmup_queue, pipeline):
         for _ in range(MAX_AT_ONCE):
-            warmup_queue.on_file_opened(ACME, make_arrival())
+            warmup_queue.add_warmup(ACME, make_arrival())
         await wait_until(lambda: len(pipeline.arrivals) == MAX_AT_ONCE)
 
 
@@ -156,9 +156,9 @@ async def test_a_second_warm_up_is_cancelled_for_another_tenant() -> None:
 
     async with _running(warmup_queue, pipeline):
         for path in ("1.py", "2.py"):
-            warmup_queue.on_file_opened(ACME, make_arrival(path=path))
+            warmup_queue.add_warmup(ACME, make_arrival(path=path))
         await wait_until(lambda: len(pipeline.arrivals) == MAX_AT_ONCE)
-        warmup_queue.on_file_opened(GLOBEX, make_arrival(path="3.py"))
+        warmup_queue.add_warmup(GLOBEX, make_arrival(path="3.py"))
         await wait_until(lambda: len(pipeline.arrivals) > MAX_AT_ONCE)
 
         assert [arrival.draft.path for arrival in pipeline.arrivals] == ["1.py", "2.py", "3.py"]
@@ -178,9 +178,9 @@ async def test_a_warm_up_between_two_attempts_yields_to_another_tenant_and_conti
 
     async with _running(warmup_queue, warm):
         for number in range(MAX_AT_ONCE):
-            warmup_queue.on_file_opened(ACME, make_arrival(path=f"acme{number}.py"))
+            warmup_queue.add_warmup(ACME, make_arrival(path=f"acme{number}.py"))
         await wait_until(lambda: len(paths) == MAX_AT_ONCE)
-        warmup_queue.on_file_opened(GLOBEX, make_arrival(path="globex.py"))
+        warmup_queue.add_warmup(GLOBEX, make_arrival(path="globex.py"))
         busy.set()
         num_ended = await _wait_for_end(warmup_queue, MAX_AT_ONCE + 1)
 
@@ -193,7 +193,7 @@ async def test_a_shed_warm_up_is_retried() -> None:
     warmup_queue, pipeline = WarmupQueue(FakeClock()), FakePipeline(errors=[shed, shed])
 
     async with _running(warmup_queue, pipeline):
-        warmup_queue.on_file_opened(ACME, make_arrival())
+        warmup_queue.add_warmup(ACME, make_arrival())
         num_ended = await _wait_for_end(warmup_queue)
 
     assert (num_ended, len(pipeline.arrivals)) == ({"warmed": 1}, 3)
@@ -204,7 +204,7 @@ async def test_a_warm_up_that_is_always_shed_is_dropped() -> None:
     pipeline = FakePipeline(errors=[CompletionDropped(FinishReason.SHED)] * 99)
 
     async with _running(warmup_queue, pipeline):
-        warmup_queue.on_file_opened(ACME, make_arrival())
+        warmup_queue.add_warmup(ACME, make_arrival())
         num_ended = await _wait_for_end(warmup_queue)
 
     assert (num_ended, len(pipeline.arrivals)) == ({"shed": 1}, MAX_TRIES)
@@ -215,7 +215,7 @@ async def test_a_failed_warm_up_is_not_retried() -> None:
     pipeline = FakePipeline(errors=[EngineError("engine_disconnected", "")])
 
     async with _running(warmup_queue, pipeline):
-        warmup_queue.on_file_opened(ACME, make_arrival())
+        warmup_queue.add_warmup(ACME, make_arrival())
         num_ended = await _wait_for_end(warmup_queue)
 
     assert (num_ended, len(pipeline.arrivals)) == ({"engine_disconnected": 1}, 1)
@@ -225,8 +225,8 @@ async def test_an_internal_error_ends_only_its_warm_up() -> None:
     warmup_queue, pipeline = WarmupQueue(FakeClock()), FakePipeline(errors=[ValueError("planted")])
 
     async with _running(warmup_queue, pipeline):
-        warmup_queue.on_file_opened(ACME, make_arrival())
-        warmup_queue.on_file_opened(ACME, make_arrival())
+        warmup_queue.add_warmup(ACME, make_arrival())
+        warmup_queue.add_warmup(ACME, make_arrival())
         num_ended = await _wait_for_end(warmup_queue, 2)
 
     assert num_ended == {"defect": 1, "warmed": 1}
@@ -235,7 +235,7 @@ async def test_an_internal_error_ends_only_its_warm_up() -> None:
 async def test_an_old_warm_up_is_dropped() -> None:
     clock = FakeClock()
     warmup_queue, pipeline = WarmupQueue(clock), FakePipeline()
-    warmup_queue.on_file_opened(ACME, make_arrival(clock=clock))
+    warmup_queue.add_warmup(ACME, make_arrival(clock=clock))
     clock.pass_s(MAX_AGE_S + 1)
 
     async with _running(warmup_queue, pipeline):

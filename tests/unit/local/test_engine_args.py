@@ -6,7 +6,11 @@ Suffix decoding with a cache, and most KV connectors, would let tenants share ca
 import pytest
 
 from caret.foundation.environment import BadSetting
-from caret.local.engines.engine_args import NO_ENGINE_ARGUMENTS, check_arguments, drop_speculation
+from caret.local.engines.engine_args import (
+    NO_ENGINE_ARGUMENTS,
+    drop_speculation,
+    parse_engine_arguments,
+)
 from inference.pools.cache_isolation import SpeculationMethod
 
 SUFFIX = '{"method":"suffix"}'
@@ -36,6 +40,14 @@ LEAKS = {
         '{"kv_connector":"MultiConnector"}',
     ),
     "no connector name": ("--kv-transfer-config", "{}", "--kv-transfer-config.kv_role", "x"),
+    "two connectors": (
+        *("--kv-transfer-config", '{"kv_connector":"LMCacheMPConnector"}'),
+        *("--kv-offloading-size", "4"),
+    ),
+    "a cache size that is no number": (
+        "--speculative-config",
+        '{"method":"suffix","suffix_decoding_max_cached_requests":"none"}',
+    ),
     "a settings file": ("--config", "engine.yaml"),
     "a settings file with an equals sign": ("--config=engine.yaml",),
     "not JSON": ("--speculative-config", "suffix"),
@@ -47,20 +59,20 @@ BAD_NUMBERS = ["0", "-1", "many", ""]
 @pytest.mark.parametrize("name", LEAKS)
 def test_arguments_that_leak_data_are_rejected(name: str) -> None:
     with pytest.raises(BadSetting, match="CARET_ENGINE_ARGS"):
-        check_arguments(LEAKS[name], {})
+        parse_engine_arguments(LEAKS[name], {})
 
 
 def test_offloading_with_an_untested_connector_is_rejected() -> None:
     arguments = ("--kv-offloading-size", "4")
-    check_arguments(arguments, {})
+    parse_engine_arguments(arguments, {})
 
     with pytest.raises(BadSetting, match="SimpleCPUOffloadConnector"):
-        check_arguments(arguments, {"VLLM_USE_SIMPLE_KV_OFFLOAD": "1"})
+        parse_engine_arguments(arguments, {"VLLM_USE_SIMPLE_KV_OFFLOAD": "1"})
 
 
 @pytest.mark.parametrize("name", ["OffloadingConnector", "LMCacheMPConnector"])
 def test_connectors_whose_keys_contain_the_cache_salt_are_allowed(name: str) -> None:
-    check_arguments(("--kv-transfer-config", f'{{"kv_connector":"{name}"}}'), {})
+    parse_engine_arguments(("--kv-transfer-config", f'{{"kv_connector":"{name}"}}'), {})
 
 
 @pytest.mark.parametrize(
@@ -82,7 +94,7 @@ def test_connectors_whose_keys_contain_the_cache_salt_are_allowed(name: str) -> 
 def test_the_speculation_method_is_detected(
     arguments: tuple[str, ...], speculation: str | None
 ) -> None:
-    facts = check_arguments(arguments, {})
+    facts = parse_engine_arguments(arguments, {})
 
     assert facts.speculation == (SpeculationMethod(speculation) if speculation else None)
 
@@ -90,17 +102,17 @@ def test_the_speculation_method_is_detected(
 @pytest.mark.parametrize("number", BAD_NUMBERS)
 def test_a_batch_size_that_is_no_positive_number_is_rejected(number: str) -> None:
     with pytest.raises(BadSetting, match="--max-num-seqs"):
-        check_arguments(("--max_num_seqs", number), {})
+        parse_engine_arguments(("--max_num_seqs", number), {})
 
 
 def test_the_last_of_several_batch_sizes_counts() -> None:
     arguments = ("--max-num-seqs", "8", "--max-num-batched-tokens", "512", "--max-num-seqs=4")
 
-    assert check_arguments(arguments, {}).max_num_seqs == 4
+    assert parse_engine_arguments(arguments, {}).max_num_seqs == 4
 
 
 def test_without_arguments_no_property_of_the_engine_is_set() -> None:
-    assert check_arguments((), {}) == NO_ENGINE_ARGUMENTS
+    assert parse_engine_arguments((), {}) == NO_ENGINE_ARGUMENTS
 
 
 @pytest.mark.parametrize(
@@ -120,7 +132,7 @@ def test_without_arguments_no_property_of_the_engine_is_set() -> None:
 def test_the_connector_to_a_kv_tier_is_read(
     arguments: tuple[str, ...], connector: str | None
 ) -> None:
-    assert check_arguments(arguments, {}).kv_connector == connector
+    assert parse_engine_arguments(arguments, {}).kv_connector == connector
 
 
 @pytest.mark.parametrize(
@@ -136,5 +148,5 @@ def test_the_connector_to_a_kv_tier_is_read(
 def test_speculation_can_be_dropped_from_the_arguments(speculation: tuple[str, ...]) -> None:
     arguments = ("--seed", "7", *speculation, "--max-num-seqs", "4")
 
-    assert check_arguments(arguments, {}).speculation is not None
+    assert parse_engine_arguments(arguments, {}).speculation is not None
     assert drop_speculation(arguments) == ("--seed", "7", "--max-num-seqs", "4")

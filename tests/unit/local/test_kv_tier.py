@@ -70,7 +70,7 @@ def test_the_engines_use_the_tier_through_an_allowed_connector(
         ),
         ({"CARET_ENGINE_ARGS": "--kv-offloading-size 4"}, "names another one"),
         # The KV store and LMCache need this size each, and one GB more.
-        ({"CARET_KV_TIER_GB": "100"}, "need 201 GB of memory together, .* has 3.0 GB"),
+        ({"CARET_KV_TIER_GB": "100"}, "need 201 GB of free memory together, .* has 3.0 GB"),
     ],
 )
 def test_a_kv_tier_that_cannot_start_is_rejected(

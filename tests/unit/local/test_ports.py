@@ -1,5 +1,6 @@
 """The ports of the programs that `caret up` starts."""
 
+import errno
 import socket
 
 import pytest
@@ -81,6 +82,19 @@ def test_a_port_is_checked_on_the_host_that_will_be_bound() -> None:
 
         assert is_free(number)
         assert not is_free(number, "0.0.0.0")  # noqa: S104  # a possible setting
+
+
+def test_the_error_for_a_port_without_permission_names_its_setting(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(_listener: socket.socket, _address: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setenv("CARET_CONSOLE_PORT", "80")
+    monkeypatch.setattr(socket.socket, "bind", refuse)
+
+    with pytest.raises(BadSetting, match="CARET_CONSOLE_PORT is 80"):
+        require_free(ports_from_environment().console)
 
 
 def test_the_error_for_a_host_of_another_machine_names_its_setting(

@@ -1,7 +1,9 @@
 """Progress of `caret up` in a terminal and in plain output."""
 
 import io
+import sys
 
+import pytest
 from rich.console import Console
 
 from caret.local.progress import PlainProgress, StepList, TerminalProgress
@@ -64,6 +66,15 @@ def test_a_failed_step_is_not_reported_as_done() -> None:
         pass
 
     assert not [line for line in lines if "ok" in line]
+
+
+def test_plain_output_reaches_a_log_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    log = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(log))  # buffers, as for a file or a pipe
+
+    PlainProgress(StepList([])).print_line("Gateway is ready again.")
+
+    assert log.getvalue() == b"Gateway is ready again.\n"
 
 
 def test_a_terminal_shows_one_line_for_each_finished_step() -> None:

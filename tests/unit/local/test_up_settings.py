@@ -37,6 +37,7 @@ def test_services_that_the_customer_provides_are_not_started(
     assert settings.has_own_redis
     assert settings.pools_file == Path("/etc/caret/pools.toml")
     assert settings.ports.engine not in settings.needed_ports
+    assert list_step_titles(settings)[0] == "Migrations"
 
 
 def test_without_settings_everything_is_started() -> None:

@@ -18,6 +18,7 @@ DAMAGED = {
     "nothing": (b"", "not a complete file"),
     "a pointer of Git LFS": (b"version https://git-lfs.github.com/spec/v1\n", "not a complete"),
     "a list as the header": (b"\2\0\0\0\0\0\0\0[]", "not a complete file"),
+    "no offsets": (b'\x19\0\0\0\0\0\0\0{"a":{"data_offsets":[]}}', "not a complete file"),
 }
 
 

@@ -244,7 +244,7 @@ def test_an_unsupported_machine_is_rejected(setup: Any, monkeypatch: pytest.Monk
 
 
 def test_the_engine_can_be_chosen(setup: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("setup_machine.has_nvidia_gpu", lambda: True)
+    monkeypatch.setattr("setup_machine.has_nvidia_driver", lambda: True)
     monkeypatch.setenv("CARET_ENGINE", "gpu")
     assert setup.choose_lock(wants_dev=False, wants_light=False) == "gpu"
 
@@ -259,7 +259,7 @@ def test_the_engine_can_be_chosen(setup: Any, monkeypatch: pytest.MonkeyPatch) -
 def test_the_gpu_build_is_not_downloaded_without_a_gpu(
     setup: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("setup_machine.has_nvidia_gpu", lambda: False)
+    monkeypatch.setattr("setup_machine.has_nvidia_driver", lambda: False)
     monkeypatch.setenv("CARET_ENGINE", "gpu")
 
     with pytest.raises(setup.Refusal, match="no NVIDIA driver") as exc_info:

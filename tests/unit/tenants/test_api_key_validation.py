@@ -14,7 +14,7 @@ from tenants.identity.api_keys.validation import (
     MAX_NETWORKS,
     KeyRequest,
     check_lifetime,
-    require_earlier_expiry_than_actor,
+    require_no_later_expiry_than_actor,
     require_not_wider_than_actor,
     validate_key_request,
 )
@@ -128,6 +128,6 @@ def test_a_key_cannot_grant_wider_networks(networks: tuple[str, ...]) -> None:
 def test_a_key_cannot_create_one_that_expires_later(expires_at: datetime | None) -> None:
     creator = key_actor(KeyScope.KEYS_WRITE, expires_at=NOW + timedelta(days=1))
 
-    require_earlier_expiry_than_actor(creator, NOW + timedelta(days=1))
+    require_no_later_expiry_than_actor(creator, NOW + timedelta(days=1))
     with pytest.raises(Forbidden):
-        require_earlier_expiry_than_actor(creator, expires_at)
+        require_no_later_expiry_than_actor(creator, expires_at)

@@ -18,8 +18,8 @@ from tenants.privacy.consent.consent import (
     get_tenant_consent,
 )
 from tenants.privacy.consent.consent_texts import (
-    TENANT_CONSENT_TEXT,
-    USER_CONSENT_TEXTS,
+    TENANT_CONSENT_VERSION,
+    USER_CONSENT_VERSIONS,
     ConsentKind,
     get_consent_text,
 )
@@ -33,7 +33,9 @@ CAPTURE, CAPTURE_AND_TRAINING = (
 )
 
 
-def policy(*, training: bool = False, wording: str = TENANT_CONSENT_TEXT) -> ContentCapturePolicy:
+def policy(
+    *, training: bool = False, wording: str = TENANT_CONSENT_VERSION
+) -> ContentCapturePolicy:
     return ContentCapturePolicy(consent_text=wording, retention_days=30, training=training)
 
 
@@ -41,7 +43,7 @@ def statement(
     kind: ConsentKind, *, is_granted: bool = True, wording: str | None = None
 ) -> ConsentStatement:
     return ConsentStatement(
-        kind, is_granted=is_granted, wording=wording or USER_CONSENT_TEXTS[kind]
+        kind, is_granted=is_granted, wording=wording or USER_CONSENT_VERSIONS[kind]
     )
 
 
@@ -153,7 +155,7 @@ def test_a_choice_creates_statements_only_for_changes(
     statements = draft_receipts_of_choice(ADA, before, after)
 
     assert [(statement.kind, statement.is_granted) for statement in statements] == expected
-    assert {statement.wording for statement in statements} <= set(USER_CONSENT_TEXTS.values())
+    assert {statement.wording for statement in statements} <= set(USER_CONSENT_VERSIONS.values())
 
 
 @pytest.mark.parametrize(
@@ -180,7 +182,7 @@ def test_a_policy_creates_statements_only_for_changes(
     statements = draft_receipts_of_policy(before, after)
 
     assert [(statement.kind, statement.is_granted) for statement in statements] == expected
-    assert {statement.wording for statement in statements} <= {TENANT_CONSENT_TEXT}
+    assert {statement.wording for statement in statements} <= {TENANT_CONSENT_VERSION}
 
 
 # Published texts must not change: users have consented to exactly this text.
@@ -200,6 +202,6 @@ def test_a_published_text_is_never_edited() -> None:
 
 
 def test_the_digest_of_a_text_is_the_hash_of_its_content() -> None:
-    consent_text = get_consent_text(TENANT_CONSENT_TEXT)
+    consent_text = get_consent_text(TENANT_CONSENT_VERSION)
 
     assert consent_text.sha256 == hashlib.sha256(consent_text.text.encode()).hexdigest()

@@ -51,7 +51,7 @@ def test_changes_of_different_fields_are_merged() -> None:
 
     merged = merge_policies(base=DEFAULT_POLICY, proposed=own_policy, current=other_policy)
 
-    assert merged.both_changed == []
+    assert merged.conflicts == []
     assert merged.policy == msgspec.structs.replace(
         DEFAULT_POLICY, has_public_code_filter=True, retrieval=("shop",)
     )
@@ -63,7 +63,7 @@ def test_a_field_changed_by_both_keeps_the_later_value_and_is_reported() -> None
 
     merged = merge_policies(base=DEFAULT_POLICY, proposed=own_policy, current=other_policy)
 
-    assert merged.both_changed == ["retrieval"]
+    assert merged.conflicts == ["retrieval"]
     assert merged.policy.retrieval == ("mine",)
 
 
@@ -71,6 +71,6 @@ def test_the_same_change_by_both_is_no_conflict() -> None:
     same_policy = msgspec.structs.replace(DEFAULT_POLICY, retrieval=("shop",))
 
     assert (
-        merge_policies(base=DEFAULT_POLICY, proposed=same_policy, current=same_policy).both_changed
+        merge_policies(base=DEFAULT_POLICY, proposed=same_policy, current=same_policy).conflicts
         == []
     )

@@ -13,7 +13,7 @@ import pytest
 
 from caret.foundation.crypto.canonical_json import canonicalize
 from caret.foundation.crypto.signing import SigningKeys, write_public_keys
-from tenants.base.signatures.verifier_cli import BROKEN, OK, UNUSABLE
+from tenants.base.signatures.verifier_cli import BROKEN, OK, UNREADABLE
 from tenants.compliance.exports.evidence_pack_verification import KEYS_FILE
 from tenants.compliance.exports.verification import (
     FORMAT,
@@ -151,7 +151,7 @@ def test_keys_beside_an_export_are_ignored(export: Path) -> None:
     with pytest.raises(SystemExit) as exit_:
         main([str(export)])
 
-    assert exit_.value.code == UNUSABLE
+    assert exit_.value.code == UNREADABLE
 
 
 @pytest.mark.parametrize("missing", ["usage.csv", "usage.csv.proof.json", "elsewhere/keys.json"])
@@ -160,7 +160,7 @@ def test_a_missing_file_is_named(
 ) -> None:
     (export.parent / missing).unlink()
 
-    assert main([str(export), "--public-key", str(keys)]) == UNUSABLE
+    assert main([str(export), "--public-key", str(keys)]) == UNREADABLE
     assert missing in capsys.readouterr().err
 
 

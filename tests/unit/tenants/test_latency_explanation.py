@@ -101,7 +101,7 @@ def test_a_slow_engine_without_another_cause_is_reported() -> None:
 
 
 def test_missing_cache_information_is_reported() -> None:
-    assert "before it reported" in finding_text(explain_latency(slow(cached_tokens=None)))
+    assert "did not report" in finding_text(explain_latency(slow(cached_tokens=None)))
 
 
 @pytest.mark.parametrize(

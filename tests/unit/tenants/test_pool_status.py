@@ -218,9 +218,9 @@ def test_the_capacity_planner_gets_the_number_of_available_replicas() -> None:
     [([], []), (["one:1"], ["fast"]), (["three:1"], [])],
 )
 def test_removing_its_last_replica_empties_a_pool(drained: list[str], emptied: list[str]) -> None:
-    members = {"fast": frozenset({"one:1", "two:1"}), "other": frozenset({"three:1"})}
+    replicas_by_pool = {"fast": frozenset({"one:1", "two:1"}), "other": frozenset({"three:1"})}
 
-    assert find_emptied_pools("two:1", drained, members) == emptied
+    assert find_emptied_pools("two:1", drained, replicas_by_pool) == emptied
 
 
 DAY, BEFORE = datetime(2026, 3, 2, tzinfo=UTC).date(), datetime(2026, 3, 1, tzinfo=UTC).date()

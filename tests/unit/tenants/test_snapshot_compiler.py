@@ -9,7 +9,7 @@ from caret.contracts.api_key import KeyKind
 from caret.contracts.snapshot import TenantSnapshot, TenantStatus, encode_snapshot
 from caret.foundation.clock import to_unix_ms
 from caret.foundation.ids import KeyId, LookupId, TenantId, UserId
-from tenants.fleet.snapshots.compiler import CompiledKeyRow, TenantRow, compile_snapshot
+from tenants.fleet.snapshots.compiler import SnapshotKeyRow, TenantRow, compile_snapshot
 from tenants.fleet.snapshots.platform_limits import PlatformLimits, apply_platform_limits
 from tenants.identity.api_keys.row_writes import REVOKED_KEY_RETENTION
 from tenants.policy.document import DEFAULT_POLICY
@@ -30,8 +30,8 @@ def key(
     expires_at: datetime | None = None,
     revoked_at: datetime | None = None,
     networks: tuple[str, ...] = (),
-) -> CompiledKeyRow:
-    return CompiledKeyRow(
+) -> SnapshotKeyRow:
+    return SnapshotKeyRow(
         key_id=KeyId(lookup_id * 2),
         lookup_id=LookupId(lookup_id),
         digest=b"d" * 32,
@@ -44,7 +44,7 @@ def key(
     )
 
 
-def snapshot(*keys: CompiledKeyRow) -> TenantSnapshot:
+def snapshot(*keys: SnapshotKeyRow) -> TenantSnapshot:
     return compile_snapshot(tenant=TENANT, policy=DEFAULT_POLICY, keys=keys, now=NOW)
 
 

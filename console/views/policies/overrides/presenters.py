@@ -34,9 +34,11 @@ def override_lines(override: PolicyOverride) -> dict[str, list[str]]:
 def override_changes(before: PolicyOverride, after: PolicyOverride) -> list[FieldChange]:
     """Return the changes of the fields that at least one of the two overrides sets."""
     old, new = override_lines(before), override_lines(after)
-    titles = dict.fromkeys([*old, *new])
-    pairs = [(title, old.get(title, []), new.get(title, [])) for title in titles]
-    return [change_of(*pair) for pair in pairs if pair[1] != pair[2]]
+    return [
+        change_of(title, old.get(title, []), new.get(title, []))
+        for title in dict.fromkeys([*old, *new])
+        if old.get(title) != new.get(title)
+    ]
 
 
 def _filter_lines(override: PolicyOverride) -> list[str]:

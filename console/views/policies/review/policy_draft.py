@@ -9,7 +9,7 @@ from caret.contracts.policy import TenantPolicy
 from console.views.policies.form_fields import parse_whole_number
 from tenants.base.errors import InvalidValue, NotFound
 from tenants.policy.document import parse_policy, serialize_policy
-from tenants.policy.queries import PolicyInForce, find_version
+from tenants.policy.queries import PolicyVersionView, find_version
 from tenants.policy.three_way_merge import MergeResult, merge_policies
 from tenants.security.authorization.actor import Actor
 
@@ -17,7 +17,7 @@ from tenants.security.authorization.actor import Actor
 ORIGINS: Final = {
     "policies": "policies-edit",
     "exclusion": "exclusion",
-    "privacy": "privacy-allowance",
+    "privacy": "privacy-content-capture",
 }
 
 
@@ -41,8 +41,8 @@ class PolicyDraft:
 class ConcurrentChange:
     """A version that somebody saved after the draft was started."""
 
-    base: PolicyInForce  # the version on which the draft is based
-    current: PolicyInForce  # the new version
+    base: PolicyVersionView  # the version on which the draft is based
+    current: PolicyVersionView  # the new version
     merged: MergeResult  # the changes of the draft, applied to the new version
 
 
@@ -67,7 +67,7 @@ def read_json(text: str) -> object:
 
 
 def find_concurrent_change(
-    actor: Actor, draft: PolicyDraft, current: PolicyInForce
+    actor: Actor, draft: PolicyDraft, current: PolicyVersionView
 ) -> ConcurrentChange | None:
     """Return the concurrent change; None if the draft is based on the current version.
 

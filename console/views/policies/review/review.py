@@ -185,5 +185,5 @@ def _conflict_context(concurrent_change: ConcurrentChange, draft: PolicyDraft) -
         "current": concurrent_change.current,
         "other_changes": changes_between(base, concurrent_change.current.policy),
         "own_changes": changes_between(base, draft.policy),
-        "conflicts": titles_of(concurrent_change.merged.both_changed),
+        "conflicts": titles_of(concurrent_change.merged.conflicts),
     }

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods
 
@@ -15,7 +15,6 @@ from console.texts.labels import FINISH_LABELS, MODE_LABELS
 from console.usage_filters.number_format import format_count, format_milliseconds, format_share
 from console.usage_filters.request_labels import PROTOCOLS, STAGES, TRIGGERS
 from console.views.usage.requests.list import FINISH_TONES
-from tenants.base.errors import NotFound
 from tenants.usage.requests.latency_explanation import LatencyStage, explain_latency
 from tenants.usage.requests.lookup import find_display_ms, find_request
 
@@ -39,10 +38,7 @@ class StageLine:
 @require_http_methods(["GET"])
 @member_required
 def show_request(request: HttpRequest, member: CurrentMember, request_id: UUID) -> HttpResponse:
-    try:
-        record = find_request(actor=member.actor, request_id=request_id, now=timezone.now())
-    except NotFound as error:
-        raise Http404 from error
+    record = find_request(actor=member.actor, request_id=request_id, now=timezone.now())
     explanation = explain_latency(record)
     prompt, cached = record.prompt_tokens, record.cached_tokens
     first_ms = record.first_token_ms

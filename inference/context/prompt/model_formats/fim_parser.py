@@ -84,8 +84,8 @@ def _split_at_markers(family: ModelFamily, text: str) -> dict[str, str] | None:
     order = sorted(markers, key=lambda name: text.index(markers[name]))
     parts: dict[str, str] = {}
     remaining_text = text
-    for before, name in zip(["head", *order], order, strict=False):
-        parts[before], _, remaining_text = remaining_text.partition(markers[name])
+    for part, next_part in zip(["head", *order], order, strict=False):
+        parts[part], _, remaining_text = remaining_text.partition(markers[next_part])
     parts[order[-1]] = remaining_text
     is_clean = not any(
         marker in parts[name] for name in order for marker in _file_and_repository_markers(family)
@@ -106,8 +106,9 @@ def _read_prefix_and_suffix(family: ModelFamily, parts: dict[str, str]) -> tuple
         return after["prefix"], after["suffix"]
     if order != ["prefix", "suffix", "middle"]:
         return None
-    if not after["middle"]:
+    if not after["middle"]:  # PSM
         return after["prefix"], after["suffix"]
+    # Variant 2: the prefix follows the middle marker.
     return None if after["prefix"] else (after["middle"], after["suffix"])
 
 
@@ -121,7 +122,10 @@ def _strip_padding(parts: dict[str, str]) -> dict[str, str]:
 
 
 def _parse_head(family: ModelFamily, head: str) -> ParsedFimPrompt | None:
-    """Parse the repository and the other files. Prefix and suffix are left empty."""
+    """Parse the repository, the current file's path and the other files.
+
+    Prefix and suffix are left empty. None: the head does not have the family's format.
+    """
     repository = ""
     separator, marker = family.file_separator, family.repository
     if marker is not None and head.startswith(marker):

@@ -32,7 +32,7 @@ class PromptLayout:
     # sort them by rank, with the best one last.
     has_sorted_files: bool = False
     # Begin the suffix with the next line if only closing brackets, quotes and separators follow the
-    # cursor on its line. Editors insert and remove these characters at every other keystroke. If
+    # cursor on its line. Editors often insert and remove these characters while the user types. If
     # the completion repeats them, the filter drops them.
     has_stripped_closers: bool = False
 

@@ -123,7 +123,7 @@ FAMILIES: Final = (
 # A pool must name these families, because their tokenizers have the markers of another family.
 # Mellum and Refact have StarCoder's markers but were trained in another order. Zeta has Qwen's
 # markers but was also trained on edits.
-FAMILIES_BY_NAME: Final = (
+UNDETECTABLE_FAMILIES: Final = (
     *(
         ModelFamily(
             name=name,
@@ -142,7 +142,7 @@ FAMILIES_BY_NAME: Final = (
 
 ALL_MARKERS: Final = frozenset(
     marker
-    for family in (*FAMILIES, *FAMILIES_BY_NAME)
+    for family in (*FAMILIES, *UNDETECTABLE_FAMILIES)
     for marker in (
         *(family.prefix, family.suffix, family.middle, family.file_separator, family.repository),
         *(family.begin, *family.ends),
@@ -153,10 +153,10 @@ ALL_MARKERS: Final = frozenset(
 
 def get_family(name: str) -> ModelFamily:
     """Return the family. Raises BadSetting."""
-    for family in (*FAMILIES, *FAMILIES_BY_NAME):
+    for family in (*FAMILIES, *UNDETECTABLE_FAMILIES):
         if family.name == name:
             return family
-    names = ", ".join(family.name for family in (*FAMILIES, *FAMILIES_BY_NAME))
+    names = ", ".join(family.name for family in (*FAMILIES, *UNDETECTABLE_FAMILIES))
     raise BadSetting(f"Unknown model family {name}; the families are {names}.")
 
 

@@ -16,7 +16,7 @@ from caret.client.api.openapi_operations import (
     ParameterType,
 )
 
-_TRUTHS: Final = {"true": True, "yes": True, "false": False, "no": False}
+_BOOLEANS: Final = {"true": True, "yes": True, "false": False, "no": False}
 # Names in the parsed options, besides those of the fields (_build_option_name).
 _BODY: Final = "body_file"
 _OPERATION: Final = "operation"
@@ -65,7 +65,7 @@ def _add_commands(commands: Any, operations: Sequence[Operation]) -> None:
 
 def _add_field(command: argparse.ArgumentParser, field: Parameter) -> None:
     settings: dict[str, Any] = {
-        "type": _READERS[field.value_type],
+        "type": _PARSERS[field.value_type],
         # argparse would interpret a percent sign.
         "help": field.help.replace("%", "%%") or (f"({field.value_type})"),
         "choices": field.choices or None,
@@ -74,11 +74,7 @@ def _add_field(command: argparse.ArgumentParser, field: Parameter) -> None:
         command.add_argument(_build_option_name(field), metavar=field.name, **settings)
         return
     if field.value_type is ParameterType.LIST:
-        settings |= {
-            "action": "append",
-            "type": str,
-            "help": f"{settings['help']} (may be repeated)",
-        }
+        settings |= {"action": "append", "help": f"{settings['help']} (may be repeated)"}
     metavar = None if field.choices else field.value_type.name
     # A required field of the body may be in the file of `--body`.
     is_required = field.is_required and field.location is not ParameterLocation.BODY
@@ -136,7 +132,7 @@ def _build_option_name(field: Parameter) -> str:
 
 def _parse_bool(text: str) -> bool:
     try:
-        return _TRUTHS[text.lower()]
+        return _BOOLEANS[text.lower()]
     except KeyError as error:
         raise argparse.ArgumentTypeError("write true or false") from error
 
@@ -149,11 +145,11 @@ def _parse_json(text: str) -> Any:
         raise argparse.ArgumentTypeError(f"invalid JSON ({error})") from error
 
 
-_READERS: Final[dict[ParameterType, Callable[[str], Any]]] = {
+_PARSERS: Final[dict[ParameterType, Callable[[str], Any]]] = {
     ParameterType.TEXT: str,
-    ParameterType.WHOLE: int,
+    ParameterType.INTEGER: int,
     ParameterType.NUMBER: float,
-    ParameterType.TRUTH: _parse_bool,
+    ParameterType.BOOLEAN: _parse_bool,
     ParameterType.LIST: str,
     ParameterType.JSON: _parse_json,
 }

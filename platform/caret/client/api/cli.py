@@ -15,6 +15,7 @@ import os
 import sys
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
@@ -33,7 +34,7 @@ from caret.client.api.openapi_operations import (
 )
 from caret.client.api.output import print_response
 
-DESCRIPTION_PATH: Final = "/api/v1/openapi.json"
+OPENAPI_PATH: Final = "/api/v1/openapi.json"
 DEFAULT_URL: Final = "http://127.0.0.1:8400"  # the console that `make up` starts
 EXIT_REFUSED, EXIT_USAGE, EXIT_UNANSWERED = 1, 2, 3  # exit codes
 
@@ -57,8 +58,7 @@ def run(
     except (OSError, ValueError, httpx.InvalidURL) as error:
         return _report_error(str(error), EXIT_USAGE)
     try:
-        document = client.request(ApiRequest("GET", DESCRIPTION_PATH)).json()
-        options = build_parser(read_operations(document)).parse_args(argv)
+        options = build_parser(read_operations(_fetch_document(client))).parse_args(argv)
         return _run_operation(client, options)
     except ApiError as error:
         return _report_error(f"{error} ({error.code})", EXIT_REFUSED)
@@ -68,6 +68,14 @@ def run(
         return _report_error(str(error), EXIT_USAGE)
     finally:
         client.close()
+
+
+def _fetch_document(client: ApiClient) -> Any:
+    response = client.request(ApiRequest("GET", OPENAPI_PATH))
+    try:
+        return response.json()
+    except ValueError as error:
+        raise UnsupportedApiDocument("The server is not a Caret console.") from error
 
 
 def _run_operation(client: ApiClient, options: argparse.Namespace) -> int:
@@ -92,9 +100,7 @@ def _iterate_responses(client: ApiClient, options: argparse.Namespace) -> Iterat
         cursor = response.json().get("next_cursor") if wants_all else None
         if cursor is None:
             return
-        api_request = ApiRequest(
-            api_request.method, api_request.path, {**api_request.query, "cursor": cursor}
-        )
+        api_request = replace(api_request, query={**api_request.query, "cursor": cursor})
 
 
 def _build_request(options: argparse.Namespace) -> ApiRequest:

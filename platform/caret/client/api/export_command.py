@@ -89,7 +89,7 @@ def _wait_until_finished(
         if waited_s >= max_wait_s:
             raise ApiError(0, "not_yet", f"The export {job['id']} is not finished yet.", None)
         _show_progress(job)
-        client.wait_before_retry(pause_s)
+        client.sleep(pause_s)
         waited_s += pause_s
         pause_s = min(pause_s * 2, _MAX_PAUSE_S)
         job = client.request(ApiRequest("GET", f"{PATH}/{job['id']}")).json()

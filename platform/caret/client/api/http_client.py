@@ -13,7 +13,8 @@ from typing import Any, Final
 import httpx
 
 MAX_TRIES: Final = 4
-# Pauses before a retry. They double each time, and are at least the response's Retry-After.
+# Pauses before a retry. They double each time. The response's Retry-After may lengthen a pause, up
+# to the maximum.
 _FIRST_PAUSE_S: Final = 0.5
 _MAX_PAUSE_S: Final = 60.0
 _CHUNK_BYTES: Final = 256 * 1024
@@ -75,17 +76,17 @@ class ApiClient:
         Raises ServerUnreachable, ApiError.
         """
         pause_s = _FIRST_PAUSE_S
-        for is_last in (*[False] * (MAX_TRIES - 1), True):
+        for attempt in range(1, MAX_TRIES + 1):
+            can_retry = api_request.is_repeatable and attempt < MAX_TRIES
             try:
                 response = self._send(api_request)
             except httpx.HTTPError as error:
-                if is_last or not api_request.is_repeatable:
+                if not can_retry:
                     raise ServerUnreachable(
                         f"{self._client.base_url} does not respond: {error}"
                     ) from error
             else:
-                is_busy = response.status_code in _RETRY_STATUSES
-                if not is_busy or is_last or not api_request.is_repeatable:
+                if not can_retry or response.status_code not in _RETRY_STATUSES:
                     return _require_success(response)
                 pause_s = max(pause_s, _read_retry_after_s(response))
             self._sleep(min(pause_s, _MAX_PAUSE_S))
@@ -105,8 +106,8 @@ class ApiClient:
         except httpx.HTTPError as error:
             raise ServerUnreachable(f"{self._client.base_url} does not respond: {error}") from error
 
-    def wait_before_retry(self, seconds: float) -> None:
-        """Sleep. Tests replace the sleep of this client."""
+    def sleep(self, seconds: float) -> None:
+        """Call the sleep function of this client, which tests replace."""
         self._sleep(seconds)
 
     def _send(self, api_request: ApiRequest) -> httpx.Response:

@@ -23,9 +23,9 @@ class ParameterLocation(StrEnum):
 
 class ParameterType(StrEnum):
     TEXT = "text"
-    WHOLE = "whole number"
+    INTEGER = "whole number"
     NUMBER = "number"
-    TRUTH = "true or false"
+    BOOLEAN = "true or false"
     LIST = "list"  # of strings
     JSON = "JSON"  # objects and all other values
 
@@ -98,12 +98,8 @@ def _build_operation(document: Json, path: str, method: str, operation: Json) ->
 
 def _iterate_parameters(document: Json, operation: Json) -> Iterator[Parameter]:
     for parameter in operation.get("parameters", []):
-        location = (
-            ParameterLocation(parameter["in"])
-            if parameter["in"] in set(ParameterLocation)
-            else None
-        )
-        if location is not None:
+        if parameter["in"] in set(ParameterLocation):  # skips cookies
+            location = ParameterLocation(parameter["in"])
             is_required = bool(parameter.get("required"))
             yield _build_parameter(
                 document, parameter["name"], location, parameter["schema"], is_required
@@ -146,11 +142,11 @@ def _find_type(document: Json, shape: Json) -> ParameterType:
         case "string":
             return ParameterType.TEXT
         case "integer":
-            return ParameterType.WHOLE
+            return ParameterType.INTEGER
         case "number":
             return ParameterType.NUMBER
         case "boolean":
-            return ParameterType.TRUTH
+            return ParameterType.BOOLEAN
         case "array" if _select_not_null(document, shape.get("items", {})).get("type") == "string":
             return ParameterType.LIST
     return ParameterType.JSON
@@ -159,8 +155,9 @@ def _find_type(document: Json, shape: Json) -> ParameterType:
 def _select_not_null(document: Json, schema: Json) -> Json:
     """Return the schema without null, and with its own reference resolved.
 
-    The document lists the alternatives of some fields: of a nullable field, its schema and null; of
-    a field with a default, only its schema. Return the first alternative that is not null.
+    A nullable field has a list of alternatives (`anyOf`): its schema and null. The schema of a
+    field with a default may be in a list of one (`allOf`). Of a list, return the first schema that
+    is not null.
     """
     schema = _resolve_reference(document, schema)
     shapes: list[Json] = schema.get("anyOf") or schema.get("allOf") or []

@@ -13,12 +13,14 @@ def print_response(console: Console, response: Any) -> None:
     if not isinstance(response, Mapping):
         console.print_json(data=response)
         return
-    single = {name: value for name, value in response.items() if not _is_list_of_objects(value)}
+    other_fields = {
+        name: value for name, value in response.items() if not _is_list_of_objects(value)
+    }
     for name, value in response.items():
         if _is_list_of_objects(value):
             console.print(_build_table(name, value))
-    if single:
-        console.print(_build_field_table(single))
+    if other_fields:
+        console.print(_build_field_table(other_fields))
 
 
 def _is_list_of_objects(value: Any) -> bool:

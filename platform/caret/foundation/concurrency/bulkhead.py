@@ -15,10 +15,9 @@ class BulkheadFull(Exception):
 
 
 class Bulkhead:
-    def __init__(self, *, max_each: int, max_all: int) -> None:
-        """`max_each` limits the operations of one holder, `max_all` those of all holders."""
-        self._max_each = max_each
-        self._max_all = max_all
+    def __init__(self, *, max_per_holder: int, max_total: int) -> None:
+        self._max_per_holder = max_per_holder
+        self._max_total = max_total
         self._slots_in_use: Counter[str] = Counter()
         self._lock = threading.Lock()
 
@@ -30,8 +29,8 @@ class Bulkhead:
         """
         with self._lock:
             if (
-                self._slots_in_use[holder] >= self._max_each
-                or self._slots_in_use.total() >= self._max_all
+                self._slots_in_use[holder] >= self._max_per_holder
+                or self._slots_in_use.total() >= self._max_total
             ):
                 raise BulkheadFull
             self._slots_in_use[holder] += 1

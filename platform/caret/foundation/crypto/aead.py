@@ -27,13 +27,13 @@ def seal(key: bytes, data: bytes, *, bound_to: bytes) -> bytes:
     return nonce + AESGCM(key).encrypt(nonce, data, bound_to)
 
 
-def unseal(key: bytes, encrypted_data: bytes, *, bound_to: bytes) -> bytes:
+def unseal(key: bytes, sealed_data: bytes, *, bound_to: bytes) -> bytes:
     """Return the plain data of sealed data.
 
     Raises DecryptionFailed.
     """
-    nonce, ciphertext = encrypted_data[:_NONCE_BYTES], encrypted_data[_NONCE_BYTES:]
+    nonce, ciphertext_and_tag = sealed_data[:_NONCE_BYTES], sealed_data[_NONCE_BYTES:]
     try:
-        return AESGCM(key).decrypt(nonce, ciphertext, bound_to)
+        return AESGCM(key).decrypt(nonce, ciphertext_and_tag, bound_to)
     except (InvalidTag, ValueError) as error:  # ValueError: shorter than a nonce
         raise DecryptionFailed from error

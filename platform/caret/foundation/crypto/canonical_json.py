@@ -33,7 +33,7 @@ def to_exact_numbers(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [to_exact_numbers(item) for item in value]
     if isinstance(value, float) and value.is_integer():
-        value = int(Decimal(repr(value)))  # 1e22 exactly; int(value) may differ from it
+        value = int(Decimal(repr(value)))  # int(1e23) would be 99999999999999991611392
     if isinstance(value, int) and not -_MAX_INTEGER <= value <= _MAX_INTEGER:
         return str(value)
     return value

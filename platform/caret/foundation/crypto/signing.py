@@ -156,7 +156,9 @@ def read_public_keys(text: bytes) -> PublicKeys:
     except (msgspec.MsgspecError, ValueError) as error:
         raise BadPublicKeys(f"This is not a file of public keys: {error}") from None
     if not keys.keys or not are_valid:
-        raise BadPublicKeys("This file has no Ed25519 key, or a key whose ID does not match it.")
+        raise BadPublicKeys(
+            "This file has no keys, a key that is not Ed25519, or a key whose ID is wrong."
+        )
     return keys
 
 

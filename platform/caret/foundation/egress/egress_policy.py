@@ -56,7 +56,10 @@ def is_allowed(text: str, networks: Sequence[Network], *, is_encrypted: bool) ->
 
 
 def _unmap_address(text: str) -> Address:
-    """Return the IPv4 address inside an IPv4-mapped address: the connection uses IPv4."""
+    """Parse an IP address. For an IPv4-mapped address, return the IPv4 address inside it.
+
+    A connection to an IPv4-mapped address uses IPv4.
+    """
     address = ipaddress.ip_address(text.partition("%")[0])
     ipv4 = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
     return ipv4 or address

@@ -21,7 +21,8 @@ def require_pattern(text: str) -> None:
 
     Raises ValueError.
     """
-    if _NAME.fullmatch(text.removeprefix(_WILDCARD)) and not text.replace(".", "").isdigit():
+    is_numeric = text.replace(".", "").isdigit()  # an IPv4 address, or a mistyped one
+    if not is_numeric and _NAME.fullmatch(text.removeprefix(_WILDCARD)):
         return
     ipaddress.ip_network(text)
 

@@ -11,19 +11,20 @@ import socket
 import ssl
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeVar
 from urllib.parse import SplitResult, urlsplit
 
-from caret.foundation.concurrency.thread_timeout import run_in_thread_with_timeout
 from caret.foundation.egress.egress_policy import AddressInfo, Egress
 from caret.foundation.special_addresses import Network
 
 _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 # Headers that override those of the caller.
 _FIXED_HEADERS: Final = {"Accept-Encoding": "identity", "Connection": "close"}
+_Result = TypeVar("_Result")
 
 
 class RequestFailed(Exception):
@@ -86,7 +87,8 @@ def _exchange_messages(
     """
     host = url.hostname or ""
     tcp_socket.settimeout(limits.total_s)
-    connection = http.client.HTTPConnection(host)
+    # Without a port, http.client would look for one in the text of an IPv6 address.
+    connection = http.client.HTTPConnection(host, url.port or _DEFAULT_PORTS[url.scheme])
     with closing(connection):
         connection.sock = _start_tls(tcp_socket, host) if url.scheme == "https" else tcp_socket
         target = (url.path or "/") + (f"?{url.query}" if url.query else "")
@@ -95,7 +97,7 @@ def _exchange_messages(
             outbound.method, target, outbound.body, {**outbound.headers, **own_headers}
         )
         with closing(connection.getresponse()) as response:
-            body = response.read(limits.max_bytes + 1)
+            body = response.read(limits.max_bytes + 1)  # one byte more shows an excess
             return OutboundResponse(response.status, dict(response.getheaders()), body)
 
 
@@ -184,3 +186,21 @@ def _shut_down_at(deadline: float, tcp_socket: socket.socket) -> Iterator[None]:
 def _shut_down(handle: socket.socket) -> None:
     with suppress(OSError):  # it is already closed
         handle.shutdown(socket.SHUT_RDWR)
+
+
+def run_in_thread_with_timeout(seconds: float, work: Callable[[], _Result]) -> _Result:
+    """Run `work` in a new thread, and wait at most `seconds` for its result.
+
+    After a timeout, the work continues in its thread, and its result is lost. So use this only for
+    work that ends by itself and has no side effects. Raises TimeoutError, and all errors of `work`.
+    """
+    future: Future[_Result] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(work())
+        except BaseException as error:  # noqa: BLE001  # raised again in the caller
+            future.set_exception(error)
+
+    threading.Thread(target=run, daemon=True).start()
+    return future.result(timeout=seconds)

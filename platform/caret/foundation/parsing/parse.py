@@ -49,7 +49,7 @@ IsLate = Callable[[], bool]  # returns whether the time for a parse is up
 
 
 class ParseAbandoned(Exception):
-    """The text was rejected, or its parse was stopped."""
+    """The text was rejected, no time remained, or the parse was stopped."""
 
 
 @dataclass(slots=True)
@@ -80,14 +80,14 @@ class ParseBudget:
             self.spent_s += self.now_s() - began_s
 
 
-def parse(grammar: Grammar, source: bytes, allowance: ParseBudget) -> Tree:
+def parse(grammar: Grammar, source: bytes, budget: ParseBudget) -> Tree:
     """Parse a text.
 
     Raises ParseAbandoned.
     """
     if grammar is Grammar.YAML and _num_yaml_columns(source) > MAX_YAML_COLUMNS:
         raise ParseAbandoned
-    with allowance.parse_slot() as is_late:
+    with budget.parse_slot() as is_late:
         return _parse(grammar, source, is_late)
 
 

@@ -20,7 +20,8 @@ class CreateModels(Operation):
         self.models = models
 
     def state_forwards(self, app_label: str, state: ProjectState) -> None:
-        state.__dict__.pop("apps", None)  # rendered once, when the first table is created
+        # Drop the rendered models, so that they are rendered once, with the first table.
+        state.__dict__.pop("apps", None)
         for model in self.models:
             model.state_forwards(app_label, state)
 

@@ -3,7 +3,8 @@
 Postgres cannot build an index concurrently on a partitioned table. So the table's index is created
 first, empty and invalid. Every partition that is created later gets its own index. Then the index
 of each existing partition is built concurrently and attached. When the last one is attached, the
-table's index becomes valid. After a failure, another run continues where the failed one stopped.
+table's index becomes valid. After a failure, another run continues where the failed one stopped,
+even if a partition was created in between.
 """
 
 from django.contrib.postgres.operations import NotInTransactionMixin
@@ -12,9 +13,17 @@ from django.db.backends.ddl_references import Statement
 from django.db.migrations import AddIndex
 from django.db.migrations.state import ProjectState
 
-# Returns a row if an index with this name exists whose build was interrupted.
+# Returns one row if the index exists and is invalid, because its build was interrupted.
 _INVALID_INDEX = "SELECT 1 FROM pg_index WHERE indexrelid = to_regclass(%s) AND NOT indisvalid"
-_PARTITIONS = "SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = %s::regclass"
+# The partitions of the index's table that have no index attached to it yet.
+_PARTITIONS_WITHOUT_INDEX = """
+SELECT child.inhrelid::regclass::text
+FROM pg_index AS parent JOIN pg_inherits AS child ON child.inhparent = parent.indrelid
+WHERE parent.indexrelid = %s::regclass AND NOT EXISTS (
+    SELECT FROM pg_inherits AS attached JOIN pg_index ON pg_index.indexrelid = attached.inhrelid
+    WHERE attached.inhparent = parent.indexrelid AND pg_index.indrelid = child.inhrelid
+)
+"""
 
 
 class AddPartitionedIndex(NotInTransactionMixin, AddIndex):
@@ -35,8 +44,9 @@ class AddPartitionedIndex(NotInTransactionMixin, AddIndex):
         assert isinstance(statement, Statement)
         table, name = model._meta.db_table, self.index.name
         schema_editor.execute(_create_sql(statement, name=name, table=f'ONLY "{table}"'))
-        for partition in _fetch_column(schema_editor, _PARTITIONS, table):
-            index = f"{partition}_{name}"[-63:]  # Postgres truncates names to 63 bytes
+        for partition in _fetch_column(schema_editor, _PARTITIONS_WITHOUT_INDEX, f'"{name}"'):
+            # Postgres cuts names after 63 bytes. Keep the end: the month and the index's name.
+            index = f"{partition}_{name}"[-63:]
             if _fetch_column(schema_editor, _INVALID_INDEX, f'"{index}"'):
                 schema_editor.execute(f'DROP INDEX CONCURRENTLY "{index}"')
             schema_editor.execute(

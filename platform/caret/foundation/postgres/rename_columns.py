@@ -1,7 +1,8 @@
 """One migration operation that renames many columns.
 
 After each of Django's operations, the models that are related to a changed one are rendered again.
-Nearly all models are related to the tenant, so renaming columns one by one takes seconds.
+Nearly all models are related to the tenant, so renaming columns one by one takes seconds. This
+operation drops the rendered models first, so that they are rendered only once.
 """
 
 from collections.abc import Mapping
@@ -20,7 +21,7 @@ class RenameColumns(Operation):
         self.columns = columns
 
     def state_forwards(self, app_label: str, state: ProjectState) -> None:
-        state.__dict__.pop("apps", None)  # rendered once, when it is needed again
+        state.__dict__.pop("apps", None)  # a cached property: the rendered models
         for model, new_names in self.columns.items():
             for old_name, new_name in new_names.items():
                 RenameField(model, old_name, new_name).state_forwards(app_label, state)
@@ -54,11 +55,12 @@ class RenameColumns(Operation):
         for model, new_names in self.columns.items():
             options = state.models[app_label, model].options
             table = schema_editor.quote_name(options.get("db_table", f"{app_label}_{model}"))
-            for names in new_names.items():
-                old_name, new_name = map(
-                    schema_editor.quote_name, reversed(names) if is_backwards else names
+            for old_name, new_name in new_names.items():
+                source, target = (new_name, old_name) if is_backwards else (old_name, new_name)
+                schema_editor.execute(
+                    f"ALTER TABLE {table} RENAME COLUMN {schema_editor.quote_name(source)}"
+                    f" TO {schema_editor.quote_name(target)}"
                 )
-                schema_editor.execute(f"ALTER TABLE {table} RENAME COLUMN {old_name} TO {new_name}")
 
     def describe(self) -> str:
         return f"Rename columns of {', '.join(self.columns)}"

@@ -13,8 +13,8 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from caret.foundation.postgres import OWNER_ALIAS
 
-# All roles that the session may assume, and for each power whether the role has it. Each of these
-# powers bypasses row-level security.
+# For each role that the session may assume: whether it is a superuser, has BYPASSRLS, or owns
+# tables. Each of these powers bypasses row-level security.
 _POWERS_SQL = """
 SELECT DISTINCT r.rolname, r.rolsuper, r.rolbypassrls, EXISTS (
     SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace

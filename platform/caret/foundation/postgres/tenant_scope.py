@@ -4,8 +4,8 @@
    pass it on to another request. Postgres compares it with each row (see row_security.py).
 2. A query of a tenant's table without a scope is an error, not an empty result. Only a table with
    `RowSecurity.user_column` returns no rows.
-3. The tenant, user or lookup ID of a scope never changes. Opening the scope of another one inside
-   raises ScopeConflict.
+3. The tenant, user or lookup ID of a scope never changes. Inside a scope, opening a scope with
+   another tenant, user or lookup ID raises ScopeConflict.
 """
 
 from collections.abc import Iterator

@@ -47,8 +47,8 @@ class _TransferTooSlow(Exception):
 class TooManyStalled(Exception):
     """Too many clients do not read their responses.
 
-    The connection of this client is closed at once. Those of the others end after the server's send
-    timeout.
+    This request ends at once, which frees its thread. The other stalled requests end after the
+    server's send timeout.
     """
 
 
@@ -151,15 +151,15 @@ class ConcurrencyLimitMiddleware:
             slot.release()
 
     def _make_stallable_send(self, send: Send, slot: _RequestSlot) -> Send:
-        """Wrap `send`: it releases the slot after `stall_s`, and acquires one again at the end."""
+        """Wrap `send`: a call that takes longer than `stall_s` releases the slot until its end."""
         loop = asyncio.get_running_loop()
 
         async def stallable_send(event: Mapping[str, Any]) -> None:
-            async with _timeout_raising(TooManyStalled) as ending:
+            async with _timeout_raising(TooManyStalled) as timeout:
 
                 def stall() -> None:
                     if self._num_stalled >= self._limits.max_stalled:
-                        ending.reschedule(loop.time())
+                        timeout.reschedule(loop.time())  # at once
                         return
                     self._num_stalled += 1
                     slot.release()

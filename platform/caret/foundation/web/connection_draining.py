@@ -65,7 +65,7 @@ SERVICE_RESTART: Final = 1012  # RFC 6455's registry: the client should reconnec
 
 
 class DrainingWebSocketProtocol(WebSocketsSansIOProtocol):
-    """A WebSocket of uvicorn with these two changes."""
+    """uvicorn's WebSocket, with paced disconnects and the message RESTART at a shutdown."""
 
     def shutdown(self) -> None:
         if self.close_sent or not self.handshake_complete:

@@ -96,7 +96,7 @@ class ConnectionSlot:
 
 
 class _SlotGroup:
-    """The unauthenticated slots of one address, all unauthenticated, or all authenticated slots."""
+    """All unauthenticated slots, those of one address, or all authenticated connections' slots."""
 
     __slots__ = ("num_slots", "queue")
 
@@ -110,10 +110,10 @@ class Connections:
 
     def __init__(self, limits: ServerLimits) -> None:
         self._limits = limits
-        self._num = 0  # of connections
+        self._num_connections = 0
         self._unauthenticated, self._authenticated = _SlotGroup(), _SlotGroup()
         self._by_address: dict[str, _SlotGroup] = {}  # of unauthenticated slots
-        CONNECTIONS.set_function(lambda: self._num)
+        CONNECTIONS.set_function(lambda: self._num_connections)
         UNAUTHENTICATED.set_function(lambda: self._unauthenticated.num_slots)
 
     def admit(self, address: str | None, close: Callable[[], None]) -> ConnectionSlot:
@@ -122,10 +122,10 @@ class Connections:
         A trusted proxy counts only in the total. `close` closes the connection. Raises
         TooManyConnections.
         """
-        if self._num >= self._limits.max_connections:
+        if self._num_connections >= self._limits.max_connections:
             self._make_room("too_many_connections", self._unauthenticated, self._authenticated)
         slot = self._admit_slot(address, close)
-        self._num += 1
+        self._num_connections += 1
         return slot
 
     def admit_request(self, address: str, close: Callable[[], None]) -> ConnectionSlot:
@@ -186,7 +186,7 @@ class Connections:
     def remove(self, slot: ConnectionSlot) -> None:
         self._leave(slot)
         if not slot.is_request:
-            self._num -= 1
+            self._num_connections -= 1
 
     def _join(self, slot: ConnectionSlot) -> None:
         for group in self._groups_of(slot):
@@ -203,6 +203,7 @@ class Connections:
     def _groups_of(self, slot: ConnectionSlot) -> tuple[_SlotGroup, ...]:
         if not slot.is_authenticated and slot.address is not None:
             return (self._unauthenticated, self._by_address[slot.address])
+        # An authenticated request is in no group: its proxy's connection has a slot of its own.
         return () if slot.is_request else (self._authenticated,)
 
 

@@ -42,14 +42,14 @@ _MAX_PIPELINED: Final = 16  # requests of a connection that wait for the respons
 # Pipelined requests, over all connections, that start in one turn of PacedExecutor (4 ms). Without
 # this limit, 200 clients that each send 10 requests in one packet delay all other clients.
 MAX_PIPELINED_STARTS: Final = 2
-# Connections that start in one turn although their first bytes are not the complete headers of one
-# request. Each costs at least 0.1 ms.
+# New connections that start in one turn, of those whose first bytes are not the headers of exactly
+# one request (see new_connection.py). Each costs at least 0.1 ms.
 MAX_PACED_STARTS: Final = 10
 # Memory for a client that does not read its response, besides one chunk of the response.
 _WRITE_BUFFER_BYTES: Final = 16 * 1024
 _SOCKET_BUFFER_BYTES: Final = 128 * 1024  # of the kernel, which doubles it
-# Bytes of a chunked body that are not content, for each byte of content: "1\r\nx\r\n" has five.
-_MAX_FRAMING_RATIO: Final = 8
+# Received bytes of a chunked body for each byte of its content: "1\r\nx\r\n" has six.
+_MAX_WIRE_RATIO: Final = 8
 
 
 class ServerConfig(uvicorn.Config):
@@ -65,7 +65,7 @@ class ServerConfig(uvicorn.Config):
         self.trusted_proxies = _TrustedHosts(proxies)
 
 
-class _ReadingStopped(Exception):
+class _ParserStopped(Exception):
     """Raised in a callback of the parser, to stop the parser."""
 
 
@@ -104,7 +104,7 @@ class LimitedHttp(HttpToolsProtocol):
         slot: ConnectionSlot,
         headers_due_at: float,
     ) -> None:
-        """`headers_due_at` is the time of the loop's clock for the end of the first headers.
+        """`headers_due_at` is when the first headers must be complete, by the loop's clock.
 
         `slot` is the slot of the connection. It is released when the connection ends.
         """
@@ -122,7 +122,7 @@ class LimitedHttp(HttpToolsProtocol):
         self._num_lingering_bytes = 0
         self._num_requests = 0
         # State of the message that is being parsed.
-        self._has_begun = False  # its first byte was received
+        self._is_in_headers = False  # from the first byte of the request line to the last header
         self._is_in_body = False
         self._num_header_bytes = 0  # of complete headers and the request line
         self._num_wire_bytes = 0  # received after the data in which the previous message ended
@@ -152,7 +152,7 @@ class LimitedHttp(HttpToolsProtocol):
         self._slot.release()
         if self._request_slot is not None:
             self._request_slot.release()
-        self._disconnect_running()
+        self._report_disconnect()
         super().connection_lost(exc)
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
@@ -164,7 +164,7 @@ class LimitedHttp(HttpToolsProtocol):
         else:
             start()
 
-    def _disconnect_running(self) -> None:
+    def _report_disconnect(self) -> None:
         """Report the disconnect to all requests; uvicorn reports it only to the newest one."""
         if self._running is not None and not self._running.response_complete:
             self._running.disconnected = True
@@ -180,20 +180,19 @@ class LimitedHttp(HttpToolsProtocol):
             return
         self._num_wire_bytes += len(data)
         super().data_received(data)
-        if self._has_left_http():
+        if self._has_stopped_parsing():
             return
         if self._has_too_many_wire_bytes():
             self._send_limit_response(_LimitExceeded(_HEADERS_TOO_LARGE, "headers_too_large"))
         else:
             self._check_deadline()
 
-    def _has_left_http(self) -> bool:
-        """Return whether no more requests are parsed."""
+    def _has_stopped_parsing(self) -> bool:
         return self._is_refused or self._is_upgraded
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
-        self._has_begun, self._is_in_body = True, False
+        self._is_in_headers, self._is_in_body = True, False
         self._num_header_bytes = self._num_body_bytes = 0
 
     def on_url(self, url: bytes) -> None:
@@ -207,13 +206,14 @@ class LimitedHttp(HttpToolsProtocol):
             self._stop_parser(_HEADERS_TOO_LARGE, "too_many_headers")
 
     def on_headers_complete(self) -> None:
-        self._has_begun, self._is_in_body = False, True
+        self._is_in_headers, self._is_in_body = False, True
         self._stop_deadline()
         if len(self.pipeline) >= _MAX_PIPELINED:
             self._stop_parser(HTTPStatus.TOO_MANY_REQUESTS, "too_many_pipelined")
         self._admit_request()
         super().on_headers_complete()
         self._num_requests += 1
+        # Still idle: the request is an upgrade to a WebSocket, for which uvicorn creates no cycle.
         if self._num_requests >= self._limits.max_requests_per_connection and not self._is_idle():
             self.cycle.keep_alive = False
 
@@ -225,7 +225,7 @@ class LimitedHttp(HttpToolsProtocol):
         self._is_in_body = False
         self._num_wire_bytes = 0
         self._stop_deadline()
-        if not self._is_idle():
+        if not self._is_idle():  # idle: an upgrade, or the response did not wait for the body
             self._begin_request()
         super().on_message_complete()
 
@@ -238,8 +238,8 @@ class LimitedHttp(HttpToolsProtocol):
         """Return whether the parser has read too much: a long header, or a body's framing."""
         allowed = self._limits.max_header_bytes
         if self._is_in_body:
-            allowed += _MAX_FRAMING_RATIO * self._num_body_bytes
-        elif not self._has_begun and not self._is_idle():
+            allowed += _MAX_WIRE_RATIO * self._num_body_bytes
+        elif not self._is_in_headers and not self._is_idle():
             return False  # the response to a complete request is being sent
         return self._num_wire_bytes > allowed
 
@@ -307,7 +307,7 @@ class LimitedHttp(HttpToolsProtocol):
 
     def _on_headers_late(self) -> None:
         self._deadline = None
-        if self._has_begun:
+        if self._is_in_headers:
             self._send_limit_response(_LimitExceeded(HTTPStatus.REQUEST_TIMEOUT, "headers_late"))
         else:
             self.transport.close()  # the client opened the connection in advance and never used it
@@ -334,7 +334,7 @@ class LimitedHttp(HttpToolsProtocol):
     def _stop_parser(self, status: HTTPStatus, reason: str) -> NoReturn:
         """Stop the parser from one of its callbacks. uvicorn then calls `send_400_response`."""
         self._stopped_by = _LimitExceeded(status, reason)
-        raise _ReadingStopped
+        raise _ParserStopped
 
     def send_400_response(self, msg: str) -> None:
         """Reject the request; uvicorn calls this when the parser has stopped for any reason."""
@@ -349,7 +349,7 @@ class LimitedHttp(HttpToolsProtocol):
         self._stop_deadline()
         self._unset_keepalive_if_required()
         can_respond = self._is_idle() or self._is_waiting_for_body()
-        self._disconnect_running()
+        self._report_disconnect()
         if not can_respond:  # a response to an earlier request comes first, or a response has begun
             self.transport.close()
             return
@@ -360,12 +360,12 @@ class LimitedHttp(HttpToolsProtocol):
         self.loop.call_later(_LINGER_S, self.transport.abort)
 
     def _is_waiting_for_body(self) -> bool:
-        """Return whether the rejected request is served while its body arrives, without a response.
+        """Return whether the application waits for the rest of the rejected request's body.
 
-        It must be the only request.
+        It has not started a response, and no earlier request is served.
         """
-        is_newest = self._is_in_body and not self.pipeline
-        return is_newest and self._running is not None and not self._running.response_started
+        is_served = self._is_in_body and not self.pipeline  # not waiting behind an earlier request
+        return is_served and self._running is not None and not self._running.response_started
 
     def _count_lingering_bytes(self, num_bytes: int) -> None:
         self._num_lingering_bytes += num_bytes

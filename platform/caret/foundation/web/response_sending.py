@@ -35,7 +35,7 @@ def adapt_to_version(app: ASGI3Application, cycle: RequestResponseCycle) -> ASGI
                 if not has_length:
                     cycle.chunked_encoding = False
             elif message["type"] == "http.response.body" and not has_length:
-                # uvicorn compares the length of each part with the length that it expects.
+                # uvicorn rejects a part of another length than it expects, so expect this part.
                 cycle.expected_content_length = len(message.get("body", b""))
             await send(message)
 

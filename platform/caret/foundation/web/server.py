@@ -40,8 +40,9 @@ class LimitedWebSocket(DrainingWebSocketProtocol):
 
     def handle_connect(self, event: Request) -> None:
         super().handle_connect(event)
-        if self.transport.slots and not self.close_sent:
-            # The task that reads this scope exists but has not run yet.
+        if self.transport.slots and not self.close_sent:  # a rejected handshake has no scope
+            # The task that reads this scope exists but has not run yet. If a trusted proxy forwards
+            # the request, the last slot is that of the request.
             self.scope["state"]["slot"] = self.transport.slots[-1]
 
     def pause_writing(self) -> None:

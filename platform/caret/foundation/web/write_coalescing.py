@@ -21,7 +21,9 @@ class CoalescingTransport(asyncio.Transport):
     notices if the client does not read.
     """
 
-    slots: list[ConnectionSlot]  # of the connection, once it is a WebSocket
+    # Empty until the connection is a WebSocket: the connection's slot, then that of a request
+    # through a trusted proxy.
+    slots: list[ConnectionSlot]
 
     def __init__(
         self,
@@ -56,7 +58,7 @@ class CoalescingTransport(asyncio.Transport):
             data, self._buffers, self._num_buffered_bytes = b"".join(self._buffers), [], 0
             self._transport.write(data)
 
-    # `close` and `write_eof` send the buffered writes first.
+    # `close` and `write_eof` send the buffered writes first; `abort` discards them.
 
     def close(self) -> None:
         self._send()

@@ -33,7 +33,7 @@ def ensure_cluster(paths: EmbeddedPaths, *, user: PostgresUser) -> PostgresClust
     data = paths.home / "postgres"
     if not data.exists():
         _create_cluster(paths, data=data, user=user)
-    user.give_to(data)
+    user.take_ownership(data)
     _remove_stale_pid_file(data)
     version = (data / "PG_VERSION").read_text().strip()
     return PostgresCluster(data=data, programs=_find_programs(version))
@@ -85,11 +85,11 @@ def _create_cluster(paths: EmbeddedPaths, *, data: Path, user: PostgresUser) -> 
     draft = data.with_name("postgres.new")
     shutil.rmtree(draft, ignore_errors=True)
     draft.mkdir(mode=0o700)
-    user.give_to(draft)
+    user.take_ownership(draft)
     password_file = draft.with_name("postgres.new.password")
     password_file.touch(mode=0o600)
     password_file.write_text(read_password(paths, SUPERUSER))
-    user.give_to(password_file)
+    user.take_ownership(password_file)
     try:
         _run_initdb(paths, draft=draft, password_file=password_file, user=user)
     finally:

@@ -9,7 +9,7 @@ It selects the first of these three ways that the machine allows:
               Postgres then belong to `nobody`.
 
 The choice may change between two runs, for instance if a host starts Postgres with the data
-directory of a container. So `give_to` runs at each start.
+directory of a container. So `take_ownership` runs at each start.
 """
 
 import os
@@ -38,14 +38,17 @@ class PostgresUser(Enum):
         # The innermost command must request the signal: a change of user would reset the request.
         return (*_PREFIXES[self], *dying_with_parent(command, stop_signal=_ORPHAN_SIGNAL))
 
-    def give_to(self, folder: Path) -> None:
-        """Change the owner of `folder` and its content to the user that Postgres runs as."""
+    def take_ownership(self, root: Path) -> None:
+        """Make the user of Postgres the owner of a file, or of a directory and its content.
+
+        Do nothing if the current user is not root.
+        """
         if os.getuid() != 0:
             return
         owner = NOBODY if self is PostgresUser.CAPABILITY else 0
-        if folder.stat().st_uid == owner:
+        if root.stat().st_uid == owner:
             return
-        for path in (folder, *folder.rglob("*")):
+        for path in (root, *root.rglob("*")):
             os.chown(path, owner, owner, follow_symlinks=False)
 
 

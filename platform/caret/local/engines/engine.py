@@ -8,18 +8,22 @@ import re
 import shlex
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Final
 
 from caret.contracts.policy import Tier
 from caret.foundation.environment import BadSetting, env_text
-from caret.local.engines.engine_args import EngineArguments, check_arguments, drop_speculation
+from caret.local.engines.engine_args import (
+    EngineArguments,
+    drop_speculation,
+    parse_engine_arguments,
+)
 from caret.local.engines.engine_plan import is_built_for_gpu
 from caret.local.engines.profiles import (
-    QUANTIZATION,
-    SPECULATION,
+    QUANTIZATION_FLAG,
+    SPECULATION_FLAG,
     Hardware,
     find_profile,
     find_speculation,
@@ -70,10 +74,10 @@ class EngineSettings:
     hardware: Hardware
     profile: Tier
     # CARET_ENGINE_ARGS: the user's own arguments, which override the profile.
-    extra_arguments: tuple[str, ...] = field(default=())
+    extra_arguments: tuple[str, ...] = ()
     gpu_memory_percent: int | None = None  # of the GPU's memory; None: vLLM's default
     speculates: bool | None = None  # with speculative decoding; None: as in the profile
-    kv_tier_arguments: tuple[str, ...] = field(default=())  # of the KV tier that `up` starts
+    kv_tier_arguments: tuple[str, ...] = ()  # of the KV tier that `up` starts
 
     @property
     def name(self) -> str:
@@ -112,7 +116,7 @@ class EngineSettings:
 
     @property
     def _has_own_speculation(self) -> bool:
-        return check_arguments(self.extra_arguments, {}).speculation is not None
+        return parse_engine_arguments(self.extra_arguments, {}).speculation is not None
 
     @property
     def _adds_speculation(self) -> bool:
@@ -122,13 +126,14 @@ class EngineSettings:
     def _dropped_flags(self) -> set[str]:
         """The profile's flags that do not suit the model, or that other settings replace."""
         # The demonstration model has 14 MB of weights: FP8 would save nothing.
-        quantization = {QUANTIZATION} if self.model.is_demo else set()
+        quantization = {QUANTIZATION_FLAG} if self.model.is_demo else set()
         is_replaced = self.speculates is not None or self._has_own_speculation
-        return quantization | ({SPECULATION} if is_replaced else set())
+        return quantization | ({SPECULATION_FLAG} if is_replaced else set())
 
     @property
     def parsed_arguments(self) -> EngineArguments:
-        return check_arguments(self.arguments, {})
+        # Without the environment: `engine_from_environment` has already checked its variables.
+        return parse_engine_arguments(self.arguments, {})
 
     @property
     def url(self) -> str:
@@ -159,7 +164,7 @@ def engine_from_environment(port: int, *, profile: Tier = Tier.FAST) -> EngineSe
         arguments = tuple(shlex.split(env_text("CARET_ENGINE_ARGS", "")))
     except ValueError as error:
         raise BadSetting(f"CARET_ENGINE_ARGS cannot be split into arguments: {error}.") from error
-    check_arguments(arguments, os.environ)
+    parse_engine_arguments(arguments, os.environ)  # only for its checks
     return EngineSettings(
         model=_read_model(env_text("CARET_MODEL", str(DEMO_MODEL))),
         port=port,
@@ -248,7 +253,7 @@ def engine_environment(
     """
     environment = {"VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1", "VLLM_LOGGING_COLOR": "0"}
     if has_model_folder:
-        environment["HF_HUB_OFFLINE"] = "1"
+        environment["HF_HUB_OFFLINE"] = "1"  # nothing must be downloaded
     if not has_gpu:
         environment |= _cpu_environment()
     return environment | {

@@ -22,6 +22,7 @@ _TOKENS: Final = "--spec-tokens"
 _SPECULATION_OPTIONS: Final = (_SPECULATION, _METHOD, _MODEL, _TOKENS)
 _FILE: Final = "--config"
 _SEQUENCES: Final = "--max-num-seqs"
+_MAX_CACHED_REQUESTS: Final = "suffix_decoding_max_cached_requests"  # in --speculative-config
 # The length of each option's shortest abbreviation. Shorter ones are ambiguous in vLLM, or mean
 # another option.
 _MIN_CHARS: Final = {
@@ -56,7 +57,9 @@ class EngineArguments:
 NO_ENGINE_ARGUMENTS: Final = EngineArguments()
 
 
-def check_arguments(arguments: Sequence[str], environment: Mapping[str, str]) -> EngineArguments:
+def parse_engine_arguments(
+    arguments: Sequence[str], environment: Mapping[str, str]
+) -> EngineArguments:
     """Parse and check the arguments. `environment` contains the engine's environment variables.
 
     Raises BadSetting for an invalid value, for `--config`, and for settings that would let a tenant
@@ -103,16 +106,23 @@ def drop_speculation(arguments: Sequence[str]) -> tuple[str, ...]:
 
 
 def _read_speculation(settings: Mapping[str, dict[str, Any]]) -> EngineArguments:
+    """Return the method of speculative decoding and its cache size, without the other values.
+
+    Raises BadSetting.
+    """
+    # vLLM has separate options for these parts of --speculative-config.
     parts = {_METHOD: "method", _MODEL: "model"}
-    own_options = {part: settings[name][""] for name, part in parts.items() if name in settings}
-    config = settings.get(_SPECULATION, {}) | own_options
+    separate_parts = {part: settings[name][""] for name, part in parts.items() if name in settings}
+    config = settings.get(_SPECULATION, {}) | separate_parts
     if not config:
         return NO_ENGINE_ARGUMENTS
-    method = config.get("method") or config.get("model")
-    max_cached_requests = config.get("suffix_decoding_max_cached_requests")
+    method = config.get("method") or config.get("model")  # vLLM accepts "ngram" as a model, too
+    cached = config.get(_MAX_CACHED_REQUESTS)
     return EngineArguments(
         speculation=_METHODS.get(str(method), SpeculationMethod.DRAFT),
-        max_cached_requests=None if max_cached_requests is None else int(max_cached_requests),
+        max_cached_requests=(
+            None if cached is None else _parse_count(cached, name=_MAX_CACHED_REQUESTS, low=0)
+        ),
     )
 
 
@@ -123,17 +133,30 @@ def _read_sequences(settings: Mapping[str, dict[str, Any]]) -> int | None:
     """
     if _SEQUENCES not in settings:
         return None
-    text = str(settings[_SEQUENCES].get("", ""))
-    if not (text.isascii() and text.isdigit() and int(text) >= 1):
-        raise BadSetting(
-            f"CARET_ENGINE_ARGS: --max-num-seqs is {text!r}; write a whole number from 1."
-        )
+    return _parse_count(settings[_SEQUENCES].get("", ""), name=_SEQUENCES, low=1)
+
+
+def _parse_count(value: object, *, name: str, low: int) -> int:
+    """Parse a whole number from `low`. Raises BadSetting."""
+    text = str(value)
+    if not (text.isascii() and text.isdigit() and int(text) >= low):
+        raise BadSetting(f"CARET_ENGINE_ARGS: {name} is {text!r}; write a whole number from {low}.")
     return int(text)
 
 
 def _read_connector(
     settings: Mapping[str, dict[str, Any]], environment: Mapping[str, str]
 ) -> str | None:
+    """Return the class or module of the connector; None if there is none.
+
+    Raises BadSetting.
+    """
+    if _CONNECTOR in settings and _OFFLOADING in settings:
+        # vLLM would replace the connector of --kv-transfer-config without an error.
+        raise BadSetting(
+            f"CARET_ENGINE_ARGS: {_CONNECTOR} and {_OFFLOADING} both choose a KV connector. Remove"
+            " one of the two."
+        )
     if _CONNECTOR in settings:
         config = settings[_CONNECTOR]
         # With a module path, the connector is the operator's own class. Its name may equal the name
@@ -147,8 +170,9 @@ def _read_connector(
 
 
 def _parse_settings(arguments: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Return the values of each relevant option, by part; "" stands for the whole option.
+    """Return the values of each relevant option, by part.
 
+    The keys of a JSON object are parts, too. The part "" is the value of an option without parts.
     Raises ValueError.
     """
     settings: dict[str, dict[str, Any]] = defaultdict(dict)

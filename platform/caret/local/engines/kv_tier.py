@@ -99,7 +99,7 @@ def read_kv_tier(
     if tier.needed_bytes > free_bytes:
         raise BadSetting(
             f"{_SETTING} is {size_gb}, so LMCache and its Valkey server need"
-            f" {tier.needed_bytes / 2**30:.0f} GB of memory together, but this machine has"
+            f" {tier.needed_bytes / 2**30:.0f} GB of free memory together, but this machine has"
             f" {free_bytes / 2**30:.1f} GB."
         )
     return tier
@@ -153,7 +153,7 @@ def _build_lmcache_service(
                 **engine_environment(
                     environment,
                     has_gpu=settings.hardware is Hardware.GPU,
-                    has_model_folder=True,
+                    has_model_folder=True,  # LMCache downloads no model
                 ),
                 "LMCACHE_DISABLE_BANNER": "1",
                 "LMCACHE_RESP_PASSWORD": read_password(paths, KV_STORE),

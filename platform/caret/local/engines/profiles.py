@@ -13,9 +13,8 @@ from caret.contracts.policy import Tier
 from caret.local.paths import REPOSITORY
 
 PROFILES_FILE: Final = REPOSITORY / "platform/deploy/helm/caret/engine-profiles.json"
-MAX_SEQUENCES: Final = "--max-num-seqs"
-QUANTIZATION: Final = "--quantization"
-SPECULATION: Final = "--speculative-config"
+QUANTIZATION_FLAG: Final = "--quantization"
+SPECULATION_FLAG: Final = "--speculative-config"
 
 
 class Hardware(StrEnum):
@@ -54,4 +53,4 @@ def find_profile(tier: Tier, hardware: Hardware) -> tuple[ProfileFlag, ...]:
 
 def find_speculation() -> ProfileFlag:
     """Return the flag for speculative decoding, for an engine of any profile and hardware."""
-    return next(flag for flag in read_profile_flags() if flag.flag == SPECULATION)
+    return next(flag for flag in read_profile_flags() if flag.flag == SPECULATION_FLAG)

@@ -22,7 +22,7 @@ def require_complete_weights(folder: Path) -> None:
     for file in sorted(folder.glob("*.safetensors")):
         try:
             expected_bytes = _read_expected_size(file)
-        except (OSError, ValueError, TypeError, KeyError) as error:
+        except (OSError, ValueError, TypeError, LookupError) as error:
             raise BadSetting(
                 f"CARET_MODEL: {file} is not a complete file of weights (safetensors). Copy or"
                 " download it again."
@@ -37,7 +37,7 @@ def require_complete_weights(folder: Path) -> None:
 def _read_expected_size(file: Path) -> int:
     """Return the size of the complete file.
 
-    Raises ValueError, TypeError or KeyError if the header cannot be read.
+    Raises ValueError, TypeError or LookupError if the header cannot be read.
     """
     with file.open("rb") as stream:
         header_bytes = int.from_bytes(stream.read(_SIZE_BYTES), "little")

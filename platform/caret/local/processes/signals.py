@@ -4,7 +4,7 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-_NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class ShutdownRequested(BaseException):
@@ -19,12 +19,14 @@ def raise_on_stop_signals() -> Iterator[None]:
     child by its tag and ends it.
     """
 
-    def request(*_: object) -> None:
-        for number in _NUMBERS:
+    def request_shutdown(*_: object) -> None:
+        for number in _STOP_SIGNALS:
             signal.signal(number, signal.SIG_IGN)
         raise ShutdownRequested
 
-    previous_handlers = {number: signal.signal(number, request) for number in _NUMBERS}
+    previous_handlers = {
+        number: signal.signal(number, request_shutdown) for number in _STOP_SIGNALS
+    }
     try:
         yield
     finally:

@@ -43,6 +43,7 @@ class RestartPolicy:
 
 
 _CHECK_INTERVAL_S = 0.1
+_READINESS_INTERVAL_S = 0.5  # longer, because a check of readiness is a request to the service
 _LOG_ROTATION_INTERVAL_S = 30.0
 # A service whose code has changed need not finish its work.
 _RESTART_GRACE_S = 1.0
@@ -185,7 +186,7 @@ class Supervisor:
     def _check_readiness(self, watched_service: _WatchedService, *, now_s: float) -> None:
         if now_s < watched_service.next_check_s:
             return
-        watched_service.next_check_s = now_s + 5 * _CHECK_INTERVAL_S
+        watched_service.next_check_s = now_s + _READINESS_INTERVAL_S
         if watched_service.service.is_ready():
             watched_service.state = _ServiceState.READY
             self._print_line(

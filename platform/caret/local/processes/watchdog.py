@@ -15,8 +15,8 @@ from typing import Self
 
 from caret.local.processes.process_tag import terminate_tagged
 
-# Time between SIGTERM and SIGKILL. Postgres and Valkey can write their data in it, and users need
-# not wait long.
+# Time between SIGTERM and SIGKILL: enough for Postgres and Valkey to write their data, and short
+# enough for users who wait.
 GRACE_S = 3.0
 _FINISH_TIMEOUT_S = GRACE_S + 5.0
 

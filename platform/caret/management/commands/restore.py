@@ -76,9 +76,9 @@ class Command(NoSystemChecksCommand):
 
 
 def _require_usable(server: PostgresServer) -> None:
-    """Check both database URLs and the tombstone store before anything is changed.
+    """Check the database and the tombstone store before anything is changed.
 
-    Raises CommandError.
+    The database must be empty, and both database URLs must name it. Raises CommandError.
     """
     if not is_empty(server):
         raise CommandError("The database is not empty. Restore into an empty one.")

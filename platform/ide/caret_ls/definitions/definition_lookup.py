@@ -134,6 +134,7 @@ class DefinitionLookup:
         pending = self._pending.pop(token, None)
         if pending is None:
             return
+        # Not strict: the editor's answer may have a wrong number of locations.
         for symbol, location in zip(pending.symbols, locations, strict=False):
             file = self._files.get(pending.uri)
             # A server that is not ready yet knows no definition, or only the import in this file.
@@ -179,12 +180,16 @@ class DefinitionLookup:
         if path is None or location.uri == file.uri:
             return None
         source = self._read_open(repository, location.uri)
+        # If an open file must not be sent, its saved text must not be sent, either.
         if source is None and self._files.get(location.uri) is None:
             source = await asyncio.to_thread(_read_saved, repository, path)
-        if source is None or source[0] == file.path:
+        if source is None:
             return None
-        text = excerpt_at(source[1], location.line)
-        return FrameDefinition(source[0], text) if text.strip() else None
+        source_path, source_text = source
+        if source_path == file.path:  # `file` under another URI, such as a symbolic link
+            return None
+        excerpt = excerpt_at(source_text, location.line)
+        return FrameDefinition(source_path, excerpt) if excerpt.strip() else None
 
     def _read_open(self, repository: Repository, uri: str) -> tuple[str, str] | None:
         """Return path and text of an open file; None if it is not open or must not be sent."""

@@ -40,13 +40,13 @@ def find_symbols(line_before: str) -> list[Symbol]:
 
     A name that ends at the cursor is left out, because it is still being typed.
     """
-    symbols = dict.fromkeys(
+    symbols = [
         Symbol(line_before[dotted.start() : name.end()], utf16_length(line_before[: name.start()]))
         for dotted in _DOTTED_NAME.finditer(line_before)
         for name in _NAME.finditer(line_before, dotted.start(), dotted.end())
         if name.end() < len(line_before) and len(name.group()) >= _MIN_NAME_CHARS
-    )
-    return list(symbols)[-MAX_SYMBOLS:]
+    ]
+    return symbols[-MAX_SYMBOLS:]
 
 
 def excerpt_at(text: str, line: int) -> str:
@@ -94,6 +94,7 @@ def _select_members(lines: list[str], indent: int) -> Iterator[str]:
             return
         member_indent = _indent_of(line) if member_indent is None else member_indent
         if is_docstring or text.startswith(_QUOTES):
+            # A line with both marks is a whole docstring; a line with one begins or ends it.
             is_docstring = is_docstring ^ (text.count('"""') + text.count("'''") == 1)
         elif _indent_of(line) <= member_indent and not text.startswith(_NON_MEMBERS):
             yield line

@@ -50,8 +50,6 @@ class EditOutcomes:
         if offer is None:
             return
         self._offer = None
-        if offer.displayed_s is None:
-            offer.displayed_s = now_s
         self._report_shown(offer, now_s)
         self._report(offer, EditorOutcomeEvent.ACCEPTED, now_s)
 
@@ -108,5 +106,5 @@ def _display_ms(offer: _OfferedEdit) -> int | None:
 
 
 def _visible_s(offer: _OfferedEdit, now_s: float) -> float:
-    """Return for how long the edit has been visible."""
+    """Return for how long the edit has been visible; 0: the editor has not displayed it."""
     return 0.0 if offer.displayed_s is None else now_s - offer.displayed_s

@@ -202,7 +202,10 @@ class NextEdits:
             (self._is_excluded(file), SkipReason.EXCLUDED),
             (file.kind is FileKind.SECRET, SkipReason.SECRET_FILE),
             (file.kind is FileKind.GENERATED, SkipReason.GENERATED_FILE),
-            (state.client.is_backing_off, SkipReason.OVERLOADED),
+            (
+                state.client.is_backing_off,
+                SkipReason.OVER_BUDGET if state.board.is_over_budget else SkipReason.OVERLOADED,
+            ),
         )
         return next((reason for is_true, reason in conditions if is_true), None)
 

@@ -64,6 +64,7 @@ class _Hunk:
         )
         if change.start_line > end or change_end < self.start_line:
             return False
+        # The lines that the change touches above and below this hunk. They were not changed before.
         above = list(change.old_lines[: max(self.start_line - change.start_line, 0)])
         below = list(change.old_lines[len(change.old_lines) - max(change_end - end, 0) :])
         removed = [*above, *self.removed, *below]

@@ -76,7 +76,8 @@ class SentLines:
             return None
         start, end = self.first + start_line, self.first + end_line
         is_at_end = end == len(self.file_lines)
-        new_lines = _split(self._with_own_line_ends(text))
+        new_lines = _split(self._with_file_line_ends(text))
+        # Unless it is the last line of the file, the last new line needs a line end.
         if new_lines[-1] == "" and not is_at_end:
             del new_lines[-1]
         elif not is_at_end:
@@ -107,7 +108,7 @@ class SentLines:
         """The line end of the file; CRLF if a line has it."""
         return "\r\n" if any(line.endswith("\r\n") for line in self.file_lines) else "\n"
 
-    def _with_own_line_ends(self, text: str) -> str:
+    def _with_file_line_ends(self, text: str) -> str:
         return text.replace("\r\n", "\n").replace("\n", self._line_end)
 
     def _start_of(self, line: int) -> Position:
@@ -118,11 +119,12 @@ class SentLines:
 
 
 def find_sent_lines(text: str, position: Position, context: CompletionContext) -> SentLines:
-    """Return the lines that `context` contains, the context of a completion at a position."""
+    """Return the lines that the context of a completion at the position contains."""
     file_lines = _split(text)
     cursor = min(max(position.line, 0), len(file_lines) - 1)
     first = cursor - (len(_split(context.prefix)) - 1)
     count = len(_split(context.prefix + context.suffix))
+    # The last line of a cut context was not sent: it is empty, or only a part of a long line.
     is_cut = first + count < len(file_lines)
     return SentLines(file_lines, first, cursor, count - 1 if is_cut else count)
 

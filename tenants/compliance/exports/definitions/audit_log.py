@@ -65,7 +65,7 @@ AUDIT: Final = Export(
     title=gettext_noop("Audit entries"),
     permission=Permission.READ_AUDIT,
     columns=(*_COLUMNS_BEFORE_CHANGE, *_CHANGE_COLUMNS, *_COLUMNS_AFTER_CHANGE),
-    source=PagedRows(page=_fetch_page, row=_to_row),
+    source=PagedRows(fetch_page=_fetch_page, make_row=_to_row),
 )
 
 EXPORTS: Final = (AUDIT,)

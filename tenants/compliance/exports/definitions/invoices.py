@@ -11,7 +11,7 @@ from tenants.compliance.exports.export import Export
 from tenants.compliance.exports.paged_source import PagedRows, make_row_reader
 from tenants.compliance.exports.rows import ColumnType, ExportColumn
 
-_INVOICE: Final = (
+_INVOICE_COLUMNS: Final = (
     ExportColumn("number", ColumnType.INTEGER),
     ExportColumn("name", ColumnType.TEXT),
     ExportColumn("kind", ColumnType.TEXT),
@@ -34,13 +34,13 @@ INVOICES: Final = Export(
     version=1,
     title=gettext_noop("Invoices and credit notes, by issue date"),
     permission=Permission.READ_BILLING,
-    columns=_INVOICE,
+    columns=_INVOICE_COLUMNS,
     source=PagedRows(
-        page=lambda query, limit, cursor: read_page_of_invoices(
+        fetch_page=lambda query, limit, cursor: read_page_of_invoices(
             actor=query.actor, limit=limit, cursor=cursor
         ),
-        row=make_row_reader(*(column.name for column in _INVOICE)),
-        made_at=_get_issue_time,
+        make_row=make_row_reader(*(column.name for column in _INVOICE_COLUMNS)),
+        get_time=_get_issue_time,
     ),
 )
 

@@ -11,7 +11,7 @@ from tenants.compliance.exports.rows import ColumnType, ExportColumn
 from tenants.identity.api_keys.queries import list_keys
 from tenants.identity.members.directory import read_page_of_directory
 
-_MEMBER: Final = (
+_MEMBER_COLUMNS: Final = (
     ExportColumn("user_id", ColumnType.ID),
     ExportColumn("email", ColumnType.TEXT),
     ExportColumn("name", ColumnType.TEXT),
@@ -26,18 +26,18 @@ MEMBERS: Final = Export(
     version=1,
     title=gettext_noop("Members with roles, teams and sign-in methods"),
     permission=Permission.READ_MEMBERS,
-    columns=_MEMBER,
+    columns=_MEMBER_COLUMNS,
     source=PagedRows(
-        page=lambda query, limit, cursor: read_page_of_directory(
+        fetch_page=lambda query, limit, cursor: read_page_of_directory(
             actor=query.actor, limit=limit, cursor=cursor
         ),
-        row=make_row_reader(*(column.name for column in _MEMBER)),
+        make_row=make_row_reader(*(column.name for column in _MEMBER_COLUMNS)),
     ),
     is_of_period=False,
 )
 
 # Properties and permissions of a key, without its text.
-_KEY: Final = (
+_KEY_COLUMNS: Final = (
     ExportColumn("lookup_id", ColumnType.TEXT),
     ExportColumn("kind", ColumnType.TEXT),
     ExportColumn("name", ColumnType.TEXT),
@@ -58,12 +58,12 @@ KEYS: Final = Export(
     version=1,
     title=gettext_noop("API keys"),
     permission=Permission.READ_KEYS,
-    columns=_KEY,
+    columns=_KEY_COLUMNS,
     source=PagedRows(
-        page=lambda query, limit, cursor: list_keys(
+        fetch_page=lambda query, limit, cursor: list_keys(
             actor=query.actor, limit=limit, cursor=cursor, now=query.now
         ),
-        row=make_row_reader(*(column.name for column in _KEY)),
+        make_row=make_row_reader(*(column.name for column in _KEY_COLUMNS)),
     ),
     is_of_period=False,
 )

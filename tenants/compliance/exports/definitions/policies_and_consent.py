@@ -24,7 +24,7 @@ from tenants.policy.availability.enforcement import (
 from tenants.policy.document import serialize_policy
 from tenants.policy.overrides.document import serialize_override
 from tenants.policy.overrides.queries import OverrideInForce, list_overrides
-from tenants.policy.queries import PolicyInForce, find_version_ends, read_page_of_versions
+from tenants.policy.queries import PolicyVersionView, find_version_ends, read_page_of_versions
 from tenants.privacy.consent.queries import list_receipts
 
 _VERSION_COLUMNS: Final = (
@@ -41,7 +41,7 @@ _read_version_columns = make_row_reader(*(column.name for column in _VERSION_COL
 class _PolicyVersion:
     """A version of the policy, with the periods in which fields of it were not enforced."""
 
-    version: PolicyInForce
+    version: PolicyVersionView
     not_enforced: dict[str, list[UnavailablePeriod]]  # by field
 
     @property
@@ -91,9 +91,9 @@ POLICIES: Final = Export(
         ExportColumn("not_enforced", ColumnType.TEXT),
     ),
     source=PagedRows(
-        page=_read_page_of_policies,
-        row=_to_policy_row,
-        made_at=BY_CREATION,
+        fetch_page=_read_page_of_policies,
+        make_row=_to_policy_row,
+        get_time=BY_CREATION,
     ),
 )
 
@@ -120,15 +120,15 @@ POLICY_OVERRIDES: Final = Export(
         ExportColumn("override", ColumnType.TEXT),
     ),
     source=PagedRows(
-        page=lambda query, limit, cursor: list_overrides(
+        fetch_page=lambda query, limit, cursor: list_overrides(
             actor=query.actor, limit=limit, cursor=cursor
         ),
-        row=_to_override_row,
+        make_row=_to_override_row,
     ),
     is_of_period=False,
 )
 
-_RECEIPT: Final = (
+_RECEIPT_COLUMNS: Final = (
     ExportColumn("id", ColumnType.ID),
     ExportColumn("created_at", ColumnType.TIME),
     ExportColumn("user_id", ColumnType.ID),
@@ -146,13 +146,13 @@ CONSENT: Final = Export(
     version=1,
     title=gettext_noop("Consent receipts"),
     permission=Permission.READ_CONSENT,
-    columns=_RECEIPT,
+    columns=_RECEIPT_COLUMNS,
     source=PagedRows(
-        page=lambda query, limit, cursor: list_receipts(
+        fetch_page=lambda query, limit, cursor: list_receipts(
             actor=query.actor, limit=limit, cursor=cursor
         ),
-        row=make_row_reader(*(column.name for column in _RECEIPT)),
-        made_at=BY_CREATION,
+        make_row=make_row_reader(*(column.name for column in _RECEIPT_COLUMNS)),
+        get_time=BY_CREATION,
     ),
 )
 

@@ -23,6 +23,7 @@ from tenants.policy.data_classes import DATA_CLASSES
 from tenants.policy.queries import load_active_policy
 from tenants.privacy.retention.rules_in_force import load_rules
 
+# The sources of the statements.
 _OPERATOR, _TENANT, _CARET = "operator's settings", "tenant's settings", "Caret"
 _MEASURES: Final = (
     ("separation", "Forced row-level security in Postgres separates the rows of each tenant."),

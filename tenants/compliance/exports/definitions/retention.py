@@ -23,7 +23,7 @@ from tenants.privacy.retention.queries import (
     list_runs,
 )
 
-_CLASS: Final = (
+_CLASS_COLUMNS: Final = (
     ExportColumn("data_class", ColumnType.TEXT),
     ExportColumn("title", ColumnType.TEXT),
     ExportColumn("purpose", ColumnType.TEXT),
@@ -71,12 +71,12 @@ RETENTION: Final = Export(
     version=1,
     title=gettext_noop("Data classes and their retention periods"),
     permission=Permission.READ_RETENTION,
-    columns=_CLASS,
+    columns=_CLASS_COLUMNS,
     source=UnpagedRows(_read_class_rows),
     is_of_period=False,
 )
 
-_RUN: Final = (
+_RUN_COLUMNS: Final = (
     ExportColumn("id", ColumnType.ID),
     ExportColumn("data_class", ColumnType.TEXT),
     ExportColumn("days", ColumnType.INTEGER),
@@ -96,15 +96,17 @@ PURGES: Final = Export(
     version=1,
     title=gettext_noop("Purges: opening + created - deleted = closing"),
     permission=Permission.READ_RETENTION,
-    columns=_RUN,
+    columns=_RUN_COLUMNS,
     source=PagedRows(
-        page=lambda query, limit, cursor: list_runs(actor=query.actor, limit=limit, cursor=cursor),
-        row=make_row_reader(*(column.name for column in _RUN)),
-        made_at=lambda run: run.began_at,
+        fetch_page=lambda query, limit, cursor: list_runs(
+            actor=query.actor, limit=limit, cursor=cursor
+        ),
+        make_row=make_row_reader(*(column.name for column in _RUN_COLUMNS)),
+        get_time=lambda run: run.began_at,
     ),
 )
 
-_HOLD: Final = (
+_HOLD_COLUMNS: Final = (
     ExportColumn("id", ColumnType.ID),
     ExportColumn("name", ColumnType.TEXT),
     ExportColumn("user_id", ColumnType.ID),
@@ -119,10 +121,12 @@ LEGAL_HOLDS: Final = Export(
     version=1,
     title=gettext_noop("Legal holds, active and released"),
     permission=Permission.READ_RETENTION,
-    columns=_HOLD,
+    columns=_HOLD_COLUMNS,
     source=PagedRows(
-        page=lambda query, limit, cursor: list_holds(actor=query.actor, limit=limit, cursor=cursor),
-        row=make_row_reader(*(column.name for column in _HOLD)),
+        fetch_page=lambda query, limit, cursor: list_holds(
+            actor=query.actor, limit=limit, cursor=cursor
+        ),
+        make_row=make_row_reader(*(column.name for column in _HOLD_COLUMNS)),
     ),
     is_of_period=False,
 )
@@ -156,11 +160,11 @@ CERTIFICATES: Final = Export(
         ExportColumn("document", ColumnType.TEXT),
     ),
     source=PagedRows(
-        page=lambda query, limit, cursor: list_certificates(
+        fetch_page=lambda query, limit, cursor: list_certificates(
             actor=query.actor, limit=limit, cursor=cursor
         ),
-        row=_to_certificate_row,
-        made_at=BY_CREATION,
+        make_row=_to_certificate_row,
+        get_time=BY_CREATION,
     ),
 )
 

@@ -12,7 +12,7 @@ from tenants.base.redis_connection import connect_to_redis
 from tenants.compliance.exports.export import Export
 from tenants.compliance.exports.rows import ColumnType, ExportColumn
 from tenants.compliance.exports.sql_source import WITHIN, SqlRows
-from tenants.models.rollup import SERVICES
+from tenants.models.rollup import SERVICE_KEYS_USER_ID
 from tenants.usage.ingestion.redis_stream import UsageStream
 from tenants.usage.reports.counters import COUNTER_NAMES
 from tenants.usage.rollups.operations import MAX_RECORD_DELAY, find_complete_until
@@ -83,7 +83,7 @@ USAGE_DAYS: Final = Export(
     source=SqlRows(
         columns=(
             "(starts_at AT TIME ZONE 'UTC')::date",
-            f"nullif(user_id, '{SERVICES}')",  # empty: service keys
+            f"nullif(user_id, '{SERVICE_KEYS_USER_ID}')",  # empty: service keys
             *_GROUP_COLUMNS,
             *COUNTER_NAMES,
         ),

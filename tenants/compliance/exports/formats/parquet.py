@@ -1,7 +1,7 @@
-"""Rows as typed Parquet columns. IDs are text, for other tools.
+"""Rows as typed Parquet columns. IDs are text, because some tools have no type for UUIDs.
 
-The writer collects batches of GROUP_ROWS or more rows in memory, and writes them as one row group.
-So the file is fast to read, and memory use is constant.
+The writer collects batches in memory until they have GROUP_ROWS or more rows. Then it writes them
+as one row group. So the file is fast to read, and memory use is constant.
 """
 
 from collections.abc import Iterable, Sequence

@@ -135,7 +135,7 @@ def _write_cell(sheet: Any, row: int, column: int, value: Value) -> None:
             sheet.write_boolean(row, column, value)
         case int() | float() if abs(value) < _EXACT_BELOW:
             sheet.write_number(row, column, value)
-        case date():
+        case date():  # a day: escape_formula has already turned times into text
             sheet.write_string(row, column, value.isoformat())
         case _:
             _write_text(sheet, row, column, str(value))

@@ -55,7 +55,10 @@ class JobClaim:
     clock: Clock
 
     def update_job(self, **fields: Any) -> None:
-        """Change the job and extend the claim, inside the tenant's scope. Raises ClaimLost."""
+        """Change the job and extend the claim, inside the tenant's scope.
+
+        The field `claimed_until=None` ends the claim instead. Raises ClaimLost.
+        """
         until = self.clock() + CLAIM_FOR
         claimed_job = ExportJob.objects.filter(
             tenant_id=self.tenant_id,
@@ -81,10 +84,10 @@ class JobClaim:
 def claim_next_job(
     tenant_id: TenantId, clock: Clock, lane: JobLane = JobLane.SHORT
 ) -> JobClaim | None:
-    """Claim the tenant's oldest job in the lane; None: it has no job to claim.
+    """Claim the tenant's oldest job in the lane. One query if there is nothing to claim.
 
-    A tenant has at most one worker. The result is therefore None if a job of the tenant is already
-    claimed. One query if there is nothing to claim.
+    Return None if the lane has no job of the tenant, or if one of the tenant's jobs is already
+    claimed in either lane. So a tenant does not occupy the workers of both lanes.
     """
     now = clock()
     with tenant_scope(tenant_id):

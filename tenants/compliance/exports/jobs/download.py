@@ -38,10 +38,11 @@ class Download:
             yield sealed_objects.read_object(self.tenant_id, self.export_id, object_id)
 
 
-def find_link(*, token: str, now: datetime) -> SignedUrl:
-    """Parse the token of a signed URL. No queries. Raises NotFound if it is invalid or expired.
+def require_valid_link(*, token: str, now: datetime) -> SignedUrl:
+    """Return the parsed token of a signed URL. No queries.
 
-    The export and the permissions are not checked yet.
+    The export and the permissions are not checked yet. Raises NotFound if the token is invalid or
+    expired.
     """
     link = parse_signed_url(token, now=now)
     if link is None:

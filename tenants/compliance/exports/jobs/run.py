@@ -58,7 +58,7 @@ from tenants.security.audit.operations import record_change
 from tenants.security.authorization.actor import build_system_actor
 from tenants.security.authorization.directory import list_tenants
 
-KEPT_FOR: Final = timedelta(days=7)  # a file
+KEPT_FOR: Final = timedelta(days=7)  # the shortest time for which a finished file is kept
 MAX_ROWS: Final = 50_000_000  # of one export; an evidence pack has several
 _SLICE_S: Final = 2.0  # of reading before the next tenant's turn
 # No turn begins after this time: the next run continues, and other tasks run in between.

@@ -35,7 +35,7 @@ class Scrape:
 
     gateway: str  # its URL in the setting
     samples: MetricSamples | None  # None: no response, or no metrics in it
-    problem: str  # why there are no samples; "": there are
+    problem: str  # why there are no samples; "": no problem
 
 
 def list_gateway_urls() -> list[str]:

@@ -121,7 +121,7 @@ def _select_counters(samples: MetricSamples) -> list[tuple[str, Labels, float]]:
 def _to_samples(counters: Iterable[tuple[str, Labels, float]]) -> MetricSamples:
     series: dict[str, dict[Labels, float]] = {}
     for name, labels, value in counters:
-        if not math.isfinite(value):
+        if not math.isfinite(value):  # not written by this module
             continue
         series.setdefault(name, {})[tuple(labels)] = value
     return MetricSamples(series)

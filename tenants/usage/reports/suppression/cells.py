@@ -35,7 +35,7 @@ TEAM: Final = "team"  # the only dimension whose values overlap
 
 @dataclass(frozen=True, slots=True)
 class CellUsers:
-    """The users of each cell. A cell of service keys only has no users."""
+    """The users of each cell. A cell that contains only usage of service keys has no users."""
 
     columns: Dimensions  # without TEAM
     people_of: Mapping[Cell, People]  # a cell has a value for each of `columns`
@@ -72,17 +72,19 @@ class SuppressionTable:
     def __init__(self, cell_users: CellUsers, min_users: int) -> None:
         self.users = cell_users
         self._min_users = min_users
-        self._hidden: dict[Dimensions, dict[Cell, Suppression]] = {(): {}}
+        # Without dimensions, the only cell is the total. It is not suppressed here.
+        self._suppressed: dict[Dimensions, dict[Cell, Suppression]] = {(): {}}
 
     def find_suppressed(self, dimensions: Dimensions) -> Mapping[Cell, Suppression]:
         """Return the suppressed cells. If `dimensions` contains TEAM, it must be last."""
-        if dimensions not in self._hidden:
-            self._hidden[dimensions] = self._compute_suppressed(dimensions)
-        return self._hidden[dimensions]
+        if dimensions not in self._suppressed:
+            self._suppressed[dimensions] = self._compute_suppressed(dimensions)
+        return self._suppressed[dimensions]
 
     def _compute_suppressed(self, dimensions: Dimensions) -> dict[Cell, Suppression]:
         people_of = self.users.users_by_cell(dimensions)
-        suppressed = self._find_small(dimensions, people_of)
+        suppressed = self._apply_rules_1_2_and_4(dimensions, people_of)
+        # Rule 3.
         num_before = -1
         while num_before != len(suppressed):
             num_before = len(suppressed)
@@ -99,7 +101,7 @@ class SuppressionTable:
                     )
         return suppressed
 
-    def _find_small(
+    def _apply_rules_1_2_and_4(
         self, dimensions: Dimensions, people_of: Mapping[Cell, People]
     ) -> dict[Cell, Suppression]:
         suppressed = {}

@@ -14,7 +14,7 @@ from django.contrib.postgres.aggregates import ArrayAgg
 from django.db.models import F, Func, OuterRef, QuerySet, Subquery, TextField, Value
 
 from tenants.models import Team, TeamMembership
-from tenants.models.rollup import SERVICES
+from tenants.models.rollup import SERVICE_KEYS_USER_ID
 from tenants.security.authorization.actor import Actor
 from tenants.usage.reports.filters import COLUMNS, ReportFilter
 from tenants.usage.reports.suppression.cells import (
@@ -58,15 +58,15 @@ class FilteredUsage:
         """Return the suppression table of each hour or day. One query."""
         columns = self._column_dimensions()
         people_by_time: defaultdict[datetime, dict[Cell, Iterable[str]]] = defaultdict(dict)
-        grouped = rows.order_by().values("starts_at", *columns).annotate(who=_USER_IDS)
-        for at, *cell, user_ids in grouped.values_list("starts_at", *columns, "who"):
+        grouped = rows.order_by().values("starts_at", *columns).annotate(user_ids=_USER_IDS)
+        for at, *cell, user_ids in grouped.values_list("starts_at", *columns, "user_ids"):
             people_by_time[at][tuple(cell)] = user_ids.split()
         return {at: self._build_table(columns, people_by_time[at]) for at in sorted(people_by_time)}
 
-    def merge(self, times: Iterable[SuppressionTable]) -> SuppressionTable:
+    def merge_tables(self, tables: Iterable[SuppressionTable]) -> SuppressionTable:
         """Return one table for several hours or days, from their tables."""
         people_by_cell: defaultdict[Cell, set[str]] = defaultdict(set)
-        for table in times:
+        for table in tables:
             for cell, people in table.users.people_of.items():
                 people_by_cell[cell] |= people
         return self._build_table(self._column_dimensions(), people_by_cell)
@@ -86,21 +86,21 @@ class FilteredUsage:
         }
 
     def find_suppressed_times(
-        self, times: Mapping[str, SuppressionTable]
+        self, tables_by_time: Mapping[str, SuppressionTable]
     ) -> dict[str, Suppression]:
         """Return the suppressed hours or days.
 
-        Each is first judged like the total of a report of its own. Further ones are suppressed if
-        the total minus the shown ones would reveal a few users.
+        An hour or day is suppressed if the total of a report on it alone would be suppressed.
+        Further ones are suppressed if the total minus the shown ones would reveal a few users.
         """
         dimensions = self._build_dimensions()
         cell = self._to_cell(dimensions)
         suppressed = {
-            at: why for at, table in times.items() if (why := self.find_suppression(table))
+            at: why for at, table in tables_by_time.items() if (why := self.find_suppression(table))
         }
         people = {
             at: table.users.users_by_cell(dimensions).get(cell, People())
-            for at, table in times.items()
+            for at, table in tables_by_time.items()
         }
         return find_suppressed_groups(
             people, min_users=self.min_users, already_suppressed=suppressed
@@ -110,7 +110,8 @@ class FilteredUsage:
         self, columns: Dimensions, people_of: Mapping[Cell, Iterable[str]]
     ) -> SuppressionTable:
         users_by_cell = {
-            cell: People(user_ids) - {str(SERVICES)} for cell, user_ids in people_of.items()
+            cell: People(user_ids) - {str(SERVICE_KEYS_USER_ID)}
+            for cell, user_ids in people_of.items()
         }
         members = self.members
         if members:
@@ -171,10 +172,11 @@ def _read_teams(actor: Actor) -> _TeamMembers:
     memberships = TeamMembership.objects.filter(tenant_id=OuterRef("tenant_id"))
     memberships_of_team = memberships.filter(team_id=OuterRef("id")).order_by().values("team_id")
     teams = Team.objects.filter(tenant_id=actor.tenant_id).order_by(F("name"))
-    rows = teams.annotate(who=Subquery(memberships_of_team.annotate(who=_USER_IDS).values("who")))
-    team_rows = list(rows.values_list("id", "name", "who"))
+    user_ids_of_team = memberships_of_team.annotate(user_ids=_USER_IDS).values("user_ids")
+    rows = teams.annotate(user_ids=Subquery(user_ids_of_team))
+    team_rows = list(rows.values_list("id", "name", "user_ids"))
     return _TeamMembers(
-        names={str(team_id): name for team_id, name, _who in team_rows},
+        names={str(team_id): name for team_id, name, _user_ids in team_rows},
         members={
             str(team_id): People(user_ids.split())
             for team_id, _name, user_ids in team_rows

@@ -23,7 +23,6 @@ from itertools import combinations
 from types import MappingProxyType
 from typing import Any, Final, Generic, TypeVar
 
-DEFAULT_MIN_USERS: Final = 5
 _Key = TypeVar("_Key")
 _People = frozenset[str]
 _NOTHING: Final[Mapping[Any, "Suppression"]] = MappingProxyType({})

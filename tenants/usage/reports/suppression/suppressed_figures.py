@@ -23,8 +23,8 @@ from tenants.usage.reports.suppression.filtered_suppression import (
 )
 from tenants.usage.reports.suppression.small_groups import Suppression
 
-HiddenGroups = Mapping[GroupBy, Mapping[str, Suppression]]  # by dimension and ReportRow.key
-_Times = Mapping[datetime, SuppressionTable]  # by the start of an hour or day
+SuppressedGroups = Mapping[GroupBy, Mapping[str, Suppression]]  # by dimension and ReportRow.key
+_TablesByTime = Mapping[datetime, SuppressionTable]  # by the start of an hour or day
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class SuppressedFigures:
     """The reasons for suppression. None: the figure may be shown."""
 
     total: Suppression | None
-    groups: HiddenGroups
+    groups: SuppressedGroups
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +43,9 @@ class SuppressedOverview:
     usage_before: Suppression | None  # of the preceding period of the same length
     quality: Suppression | None
     quality_before: Suppression | None
-    speeds: Suppression | None  # latencies
-    speeds_before: Suppression | None
-    groups: HiddenGroups
+    latency: Suppression | None
+    latency_before: Suppression | None
+    groups: SuppressedGroups
     # Filter options of the whole usage by column; None: not read.
     choices: Mapping[str, list[str]] | None = None
     team_names: Mapping[str, str] | None = None  # by ID; None: not read
@@ -63,14 +63,18 @@ def find_suppressed(
             find_total_suppression(kind, breakdown.total.users, min_users),
             _suppress_small_groups(breakdown, min_users),
         )
-    part = build_filtered_usage(actor, query.filter, min_users=min_users)
+    filtered_usage = build_filtered_usage(actor, query.filter, min_users=min_users)
     rows = select_rollups_of_everybody(actor, begins_at=query.starts_at, query=query)
-    table = part.read_table(rows, *COLUMNS)
-    times = part.read_tables_by_time(rows) if GroupBy.DAY in breakdown.groups else {}
-    suppression = part.find_suppression(table)
+    table = filtered_usage.read_table(rows, *COLUMNS)
+    tables_by_time = (
+        filtered_usage.read_tables_by_time(rows) if GroupBy.DAY in breakdown.groups else {}
+    )
+    suppression = filtered_usage.find_suppression(table)
     if suppression is not None:
         return SuppressedFigures(suppression, _suppress_all_groups(breakdown, suppression))
-    return SuppressedFigures(None, _find_suppressed_groups(part, query, breakdown, table, times))
+    return SuppressedFigures(
+        None, _find_suppressed_groups(filtered_usage, query, breakdown, table, tables_by_time)
+    )
 
 
 def find_suppressed_in_overview(
@@ -87,8 +91,8 @@ def find_suppressed_in_overview(
         usage_before=None,
         quality=find_total_suppression(ReportKind.QUALITY, breakdown.total.users, min_users),
         quality_before=find_total_suppression(ReportKind.QUALITY, before.users, min_users),
-        speeds=None,
-        speeds_before=None,
+        latency=None,
+        latency_before=None,
         groups=_suppress_small_groups(breakdown, min_users),
     )
 
@@ -96,46 +100,48 @@ def find_suppressed_in_overview(
 def _find_suppressed_in_filtered_overview(
     actor: Actor, query: ReportQuery, breakdown: Breakdown, min_users: int
 ) -> SuppressedOverview:
-    part = build_filtered_usage(actor, query.filter, min_users=min_users)
-    times = part.read_tables_by_time(
+    filtered_usage = build_filtered_usage(actor, query.filter, min_users=min_users)
+    tables_by_time = filtered_usage.read_tables_by_time(
         select_rollups_of_everybody(actor, begins_at=query.previous_period.starts_at, query=query)
     )
-    table = part.read_table(
+    table = filtered_usage.read_table(
         select_rollups_of_everybody(actor, begins_at=query.starts_at, query=query), *COLUMNS
     )
+    # Latencies of a long period are measured only from this time on.
     since = get_measured_since(begins_at=query.starts_at, ends_at=query.ends_at)
 
     def find_suppression(begins_at: datetime, ends_at: datetime) -> Suppression | None:
-        return part.find_suppression(part.merge(_select_times(times, begins_at, ends_at).values()))
+        tables = _select_period(tables_by_time, begins_at, ends_at).values()
+        return filtered_usage.find_suppression(filtered_usage.merge_tables(tables))
 
-    suppression = part.find_suppression(table)
+    suppression = filtered_usage.find_suppression(table)
     before = find_suppression(query.previous_period.starts_at, query.starts_at)
     return SuppressedOverview(
         usage=suppression,
         usage_before=before,
         quality=suppression,
         quality_before=before,
-        speeds=suppression or find_suppression(since, query.ends_at),
-        speeds_before=find_suppression(since - (query.ends_at - since), since),
+        latency=suppression or find_suppression(since, query.ends_at),
+        latency_before=find_suppression(since - (query.ends_at - since), since),
         groups=_suppress_all_groups(breakdown, suppression)
         if suppression
-        else _find_suppressed_groups(part, query, breakdown, table, times),
+        else _find_suppressed_groups(filtered_usage, query, breakdown, table, tables_by_time),
         choices={
             column: sorted(value for (value,) in table.users.users_by_cell((column,)))
             for column in COLUMNS
         },
-        team_names=part.team_names or None,
+        team_names=filtered_usage.team_names or None,
     )
 
 
-def _suppress_small_groups(breakdown: Breakdown, min_users: int) -> HiddenGroups:
+def _suppress_small_groups(breakdown: Breakdown, min_users: int) -> SuppressedGroups:
     return {
         dimension: find_suppressed_keys(groups, min_users)
         for dimension, groups in breakdown.groups.items()
     }
 
 
-def _suppress_all_groups(breakdown: Breakdown, suppression: Suppression) -> HiddenGroups:
+def _suppress_all_groups(breakdown: Breakdown, suppression: Suppression) -> SuppressedGroups:
     return {
         dimension: dict.fromkeys(groups, suppression)
         for dimension, groups in breakdown.groups.items()
@@ -143,23 +149,25 @@ def _suppress_all_groups(breakdown: Breakdown, suppression: Suppression) -> Hidd
 
 
 def _find_suppressed_groups(
-    part: FilteredUsage,
+    filtered_usage: FilteredUsage,
     query: ReportQuery,
     breakdown: Breakdown,
     table: SuppressionTable,
-    times: _Times,
-) -> HiddenGroups:
-    tables_by_time = {
-        format_time_key(query, at): table_at_time
-        for at, table_at_time in _select_times(times, query.starts_at, query.ends_at).items()
+    tables_by_time: _TablesByTime,
+) -> SuppressedGroups:
+    tables_of_period = _select_period(tables_by_time, query.starts_at, query.ends_at)
+    tables_by_key = {
+        format_time_key(query, at): table_at_time for at, table_at_time in tables_of_period.items()
     }
     return {
-        dimension: part.find_suppressed_times(tables_by_time)
+        dimension: filtered_usage.find_suppressed_times(tables_by_key)
         if dimension is GroupBy.DAY
-        else part.find_suppressed_groups(table, dimension.value)
+        else filtered_usage.find_suppressed_groups(table, dimension.value)
         for dimension in breakdown.groups
     }
 
 
-def _select_times(times: _Times, begins_at: datetime, ends_at: datetime) -> _Times:
-    return {at: table for at, table in times.items() if begins_at <= at < ends_at}
+def _select_period(
+    tables_by_time: _TablesByTime, begins_at: datetime, ends_at: datetime
+) -> _TablesByTime:
+    return {at: table for at, table in tables_by_time.items() if begins_at <= at < ends_at}

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def company() -> Company:
+    # Imported here: pytest may load this file before Django is set up.
     from tests.fixtures.companies import ACME, make_company
 
     return make_company("initech", ACME)
@@ -41,6 +42,7 @@ def ada(company: Company, sign_in: SignIn) -> Client:
 
 @pytest.fixture
 def editor(monkeypatch: pytest.MonkeyPatch) -> Editor:
+    # Imported here for the same reason.
     from tests.integration.console.device_flow.editor import Editor
 
     return Editor(monkeypatch, address=make_address())

@@ -38,21 +38,21 @@ class Editor:
     def start(self, **fields: str) -> dict[str, Any]:
         """Request the codes of a sign-in, and return them."""
         self.wait(timedelta(0))  # stops the clock
-        answer = self.post("/oauth/device_authorization", START_FIELDS | fields)
-        assert answer.status_code == 200, answer.content
-        self.codes = answer.json()
+        response = self.post("/oauth/device_authorization", START_FIELDS | fields)
+        assert response.status_code == 200, response.content
+        self.codes = response.json()
         return self.codes
 
     def poll(self, *, waits_s: float = INTERVAL_S, **fields: str) -> dict[str, Any]:
-        """Wait, request the key once, and return the response."""
+        """Wait, request the key once, and return the content of the response."""
         self.wait(timedelta(seconds=waits_s))
         parameters = {"grant_type": DEVICE_CODE_GRANT, "client_id": "caret-ls"}
         parameters["device_code"] = self.codes.get("device_code", "")
-        answer = self.post("/oauth/token", parameters | fields)
-        response: dict[str, Any] = answer.json()
-        assert answer.status_code == (200 if "access_token" in response else 400)
-        assert answer["Cache-Control"] == "no-store"
-        return response
+        response = self.post("/oauth/token", parameters | fields)
+        content: dict[str, Any] = response.json()
+        assert response.status_code == (200 if "access_token" in content else 400)
+        assert response["Cache-Control"] == "no-store"
+        return content
 
     def wait(self, duration: timedelta) -> None:
         """Move the clock of the whole process, instead of sleeping."""
@@ -74,6 +74,7 @@ def open_page(client: Client, code: str) -> Any:
 
 
 def post_decision(client: Client, company: Company, code: str, decision: str = "confirm") -> Any:
+    """Open the page, which binds a free code to the user. Then post the decision."""
     open_page(client, code)
     form = {"code": code, "tenant": company.tenant_id, "decision": decision}
     return client.post("/device", form)

@@ -19,9 +19,9 @@ from tests.integration.console.device_flow.editor import (
 def test_an_anonymous_visitor_is_redirected_to_sign_in(editor: Editor) -> None:
     editor.start()
 
-    answer = open_page(Client(), editor.user_code)
+    response = open_page(Client(), editor.user_code)
 
-    assert answer["Location"] == f"/sign-in?next=/device%3Fcode%3D{editor.user_code}"
+    assert response["Location"] == f"/sign-in?next=/device%3Fcode%3D{editor.user_code}"
 
 
 def test_the_confirmation_needs_a_csrf_token(company: Company, ada: Client, editor: Editor) -> None:
@@ -66,28 +66,43 @@ def test_the_confirmation_needs_a_csrf_token(company: Company, ada: Client, edit
 def test_an_invalid_request_gets_the_standard_oauth_error(
     editor: Editor, path: str, fields: dict[str, str], error: str
 ) -> None:
-    answer = editor.post(path, fields)
+    response = editor.post(path, fields)
 
-    assert answer.status_code == (401 if error == "invalid_client" else 400)
-    assert answer.json()["error"] == error
-    assert answer["Content-Type"] == "application/json"
+    assert response.status_code == (401 if error == "invalid_client" else 400)
+    assert response.json()["error"] == error
+    assert response["Content-Type"] == "application/json"
 
 
-@pytest.mark.parametrize("path", ["/oauth/device_authorization", "/oauth/token"])
-def test_a_malformed_or_oversized_body_is_refused(editor: Editor, path: str) -> None:
+@pytest.mark.parametrize(
+    ("path", "fields", "unique_field"),
+    [
+        ("/oauth/device_authorization", START_FIELDS, "client_id=caret-ls"),
+        (
+            "/oauth/token",
+            {"grant_type": DEVICE_CODE_GRANT, "client_id": "caret-ls", "device_code": "unknown"},
+            f"grant_type={DEVICE_CODE_GRANT}",
+        ),
+    ],
+)
+def test_a_malformed_or_oversized_body_is_refused(
+    editor: Editor, path: str, fields: dict[str, str], unique_field: str
+) -> None:
+    valid = urlencode(fields)
     bodies: list[tuple[str | bytes, str, int]] = [
-        ('{"client_id": "caret-ls"}', "application/json", 400),
+        (valid, "application/json", 400),
         ("{", "application/json", 400),
-        (b"\xff\xfe", FORM_TYPE, 400),
-        ("client_id=caret-ls&client_id=caret-ls", FORM_TYPE, 400),
+        (valid.encode() + b"&more=\xff\xfe", FORM_TYPE, 400),
+        (f"{valid}&{unique_field}", FORM_TYPE, 400),
         ("a&" * 2_000, FORM_TYPE, 400),
         ("a" * 9_000, FORM_TYPE, 413),
-        ("a" * 2_000_000, FORM_TYPE, 413),
+        ("a" * 2_000_000, FORM_TYPE, 413),  # more than Django reads
     ]
 
+    valid_response = editor.send(path, valid)
+    assert valid_response.json().get("error") != "invalid_request"
     for body, content_type, status in bodies:
-        answer = editor.send(path, body, content_type)
-        assert (answer.status_code, answer.json()["error"]) == (status, "invalid_request")
+        response = editor.send(path, body, content_type)
+        assert (response.status_code, response.json()["error"]) == (status, "invalid_request")
 
 
 def test_a_token_cannot_be_requested_by_get() -> None:
@@ -102,6 +117,6 @@ def test_an_api_key_in_the_request_is_ignored(
     headers = {"Authorization": f"Bearer {text}"}
     body = urlencode(START_FIELDS)
 
-    answer = editor.send("/oauth/device_authorization", body, **headers)
+    response = editor.send("/oauth/device_authorization", body, **headers)
 
-    assert answer.status_code == 200
+    assert response.status_code == 200

@@ -8,10 +8,13 @@ from django.test import Client
 
 
 def parse_form(page: str) -> dict[str, Any]:
-    """Return the fields of the page's main form as a browser would send them, unchanged."""
-    form = page[page.index('<main id="main"') :]
+    """Return the fields as a browser would send them, if the user changes nothing.
+
+    Fields outside the main part of the page are left out. All forms in the main part are combined.
+    """
+    main = page[page.index('<main id="main"') :]
     fields: dict[str, Any] = {}
-    for tag in re.findall(r"<input[^>]*>", form):
+    for tag in re.findall(r"<input[^>]*>", main):
         name = re.search(r'name="([^"]+)"', tag)
         value = re.search(r'value="([^"]*)"', tag)
         kind = re.search(r'type="([^"]+)"', tag)
@@ -24,12 +27,13 @@ def parse_form(page: str) -> dict[str, Any]:
             fields.setdefault(name[1], []).append(text)
         else:
             fields[name[1]] = unescape(value[1]) if value else ""
-    for name, text in re.findall(r'<textarea name="([^"]+)"[^>]*>([^<]*)</textarea>', form):
+    for name, text in re.findall(r'<textarea name="([^"]+)"[^>]*>([^<]*)</textarea>', main):
         fields[name] = unescape(text).strip()
-    for name, options in re.findall(r'<select name="([^"]+)"[^>]*>(.*?)</select>', form, re.DOTALL):
+    for name, options in re.findall(r'<select name="([^"]+)"[^>]*>(.*?)</select>', main, re.DOTALL):
         selected = re.search(r'<option value="([^"]*)" selected', options)
         first = re.search(r'<option value="([^"]*)"', options)
-        fields[name] = unescape((selected or first or [None, ""])[1] or "")
+        option = selected or first
+        fields[name] = "" if option is None else unescape(option[1])
     return fields
 
 

@@ -41,7 +41,8 @@ class Socket:
         event: dict[str, Any] = await self._app.receive_output(timeout=30)
         return event
 
-    async def is_accepted(self) -> bool:
+    async def connect(self) -> bool:
+        """Connect. Return whether the console has accepted the socket."""
         await self._app.send_input({"type": "websocket.connect"})
         return bool((await self.next())["type"] == "websocket.accept")
 
@@ -60,6 +61,7 @@ async def socket(
 
 
 async def read_first_message(opened_socket: Socket) -> dict[str, str]:
-    assert await opened_socket.is_accepted()
+    """Connect, and return the first figures."""
+    assert await opened_socket.connect()
     message: dict[str, str] = json.loads((await opened_socket.next())["text"])
     return message

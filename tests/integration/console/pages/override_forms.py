@@ -13,6 +13,7 @@ def override_path(person: Person) -> str:
 
 
 def save_override(client: Client, person: Person, **changes: Any) -> Any:
+    """Change the user's override, review the draft and save it."""
     path = override_path(person)
     fields = parse_form(client.get(path).content.decode())
     draft = parse_form(post_form(client, path, **(fields | changes)).content.decode())

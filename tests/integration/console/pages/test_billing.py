@@ -163,7 +163,7 @@ def test_the_ledger_has_the_totals_of_each_day_and_folds_amounts_below_a_cent(
     assert page.count('class="ledger-day"') == 1
     assert re.search(r"\(3\)</span> <b>€1.20</b>", page)
     assert "2 transactions below €0.01 each" in page
-    assert "€0.0036</span>" in page  # 0.003 + 0.0006
+    assert "€0.0036</span>" in page  # 5,000 and 1,000 tokens: 0.003 + 0.0006
 
 
 @pytest.mark.parametrize(
@@ -184,6 +184,7 @@ def test_the_ledger_accepts_the_earliest_and_the_latest_day(bill: Client, day: s
 
 
 def test_the_ledger_is_paginated(company: Company, bill: Client) -> None:
+    # Seats are booked each day from 1 October on. A page has 50 transactions.
     rate_tenant(company.tenant_id, now=datetime(2026, 11, 30, tzinfo=UTC))
 
     first = bill.get("/billing/ledger", {"account": "revenue.seats"}).content.decode()
@@ -231,7 +232,8 @@ def test_an_invoice_that_the_ledger_does_not_reproduce_is_a_conflict(
         owner.execute("ALTER TABLE tenants_invoice FORCE ROW LEVEL SECURITY")
 
     answer = bill.get(f"/billing/invoices/{number}{suffix}")
-    by_api = bill.get(f"/api/v1/invoices/{number}{suffix.replace('/json', '')}")
+    # The REST API returns the JSON document at the invoice's own path.
+    by_api = bill.get(f"/api/v1/invoices/{number}{suffix.removesuffix('/json')}")
 
     assert answer.status_code == 409
     assert ", rebuilt from the ledger, does not match" in answer.content.decode()
@@ -245,7 +247,7 @@ def test_another_tenants_invoice_is_not_found(
     number = make_invoice(company)
     bob = sign_in(make_company("hooli", GLOBEX).administrator)
 
-    for invoice_number in (number, 4711, 10**12):
+    for invoice_number in (number, 4711, 10**12):  # the last two exist in no tenant
         assert bob.get(f"/billing/invoices/{invoice_number}{suffix}").status_code == 404
 
 
@@ -255,4 +257,4 @@ def test_the_pages_run_few_queries(company: Company, bill: Client) -> None:
 
     for path in (*PATHS, f"/billing/invoices/{number}"):
         with few_queries():
-            bill.get(path)
+            assert bill.get(path).status_code == 200

@@ -21,7 +21,7 @@ PURGERS = {Role.OWNER, Role.ADMINISTRATOR}
 
 @pytest.fixture
 def company() -> Company:
-    return make_company("initech", ACME)
+    return make_company("initech", ACME, is_published=True)
 
 
 def read_published_epoch(company: Company) -> int:
@@ -61,7 +61,7 @@ def test_hit_rates_are_shown_by_language(company: Company, sign_in: SignIn) -> N
     with few_queries():
         page = client.get("/cache").content.decode()
 
-    assert 'data-label="Hit rate">80.0%' in page
+    assert 'data-label="Hit rate">80.0%' in page  # 80 of 100 prompt tokens are cached
     assert "Shared" in page
 
 
@@ -73,7 +73,7 @@ def test_the_csv_file_lists_each_language_and_the_total(company: Company, sign_i
 
     answer = sign_in(company.administrator).get("/cache", {"as": "csv"})
 
-    rows = list(csv.DictReader(io.StringIO(answer.content.decode())))[:3]
+    rows = list(csv.DictReader(io.StringIO(answer.content.decode())))[:3]  # without the notes
     requests = {row["language"]: row["requests"] for row in rows}
     assert requests == {"go": "5", "python": "5", "total": "10"}
 

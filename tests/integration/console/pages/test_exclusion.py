@@ -33,7 +33,10 @@ def alice(company: Company, sign_in: SignIn) -> Client:
 
 
 def post_list(client: Client, step: str, rules: list[tuple[str, str]], **fields: str) -> str:
-    """Post the rules as the list's form does: a pattern, and its repository, or "" for all."""
+    """Post the rules as the list's form does.
+
+    A rule is a pattern and a repository. The repository "" stands for all repositories.
+    """
     form = fields | {
         "step": step,
         "expected_version": "1",
@@ -134,7 +137,7 @@ def test_a_user_without_write_permission_tests_the_current_rules(
     [
         ('"*":\n  - *.pem', "Line 2: put patterns that start with * in quotes"),
         ("x" * 70_000, "at most"),
-        ("a: [" + ",".join(f"f{n}" for n in range(201)) + "]", "Enter at most 200 repositories"),
+        ("a: [" + ",".join(f"f{n}" for n in range(201)) + "]", "repositories and 200 patterns."),
     ],
 )
 def test_invalid_rules_get_an_error_and_stay_in_the_form(

@@ -55,7 +55,7 @@ def filled_form(client: Client, company: Company, path: str = "/keys/new", **cha
     return {name: value for name, value in form.items() if value is not None}
 
 
-def find_key_text(page: Any) -> ParsedKey:
+def parse_shown_key(page: Any) -> ParsedKey:
     text = KEY_PATTERN.search(page.content.decode())
     assert text is not None
     key = parse_key(text[0])
@@ -81,10 +81,10 @@ def limit_lifetime(company: Company, days: int) -> None:
 def test_a_new_key_is_shown_once_and_works(company: Company, client: Client) -> None:
     page = client.post("/keys/new", filled_form(client, company))
 
-    key = find_key_text(page)
+    key = parse_shown_key(page)
     assert is_key_active(tenant_id=company.tenant_id, key=key, now=timezone.now())
     assert page["Cache-Control"] == "no-store"
-    assert "config.yaml" in page.content.decode()
+    assert "config.yaml" in page.content.decode()  # settings of an editor
     assert key.text not in list_page(client)
     assert keys_of(company)[0].owner_id == uuid.UUID(company.developer.user_id)
 
@@ -127,7 +127,8 @@ def test_only_a_service_key_can_have_no_completion_scopes(company: Company, clie
 
 def test_a_service_key_has_no_owner_and_the_chosen_scopes(company: Company, client: Client) -> None:
     form = filled_form(
-        *(client, company),
+        client,
+        company,
         kind="svc",
         modes=[],
         scopes=["usage:read"],
@@ -139,7 +140,7 @@ def test_a_service_key_has_no_owner_and_the_chosen_scopes(company: Company, clie
 
     key = find_key(
         actor=company.administrator.actor,
-        lookup_id=find_key_text(page).lookup_id,
+        lookup_id=parse_shown_key(page).lookup_id,
         now=timezone.now(),
     )
     assert (key.kind, key.owner_id, key.expires_at) == (KeyKind.SERVICE, None, None)
@@ -244,8 +245,8 @@ def test_rotation_creates_a_new_secret_and_expires_the_old_one_after_the_overlap
     page = client.post(path, filled_form(client, company, path, lifetime="keep", overlap="1"))
 
     now = timezone.now()
-    assert find_key_text(page).text != created.text
-    assert is_key_active(tenant_id=company.tenant_id, key=find_key_text(page), now=now)
+    assert parse_shown_key(page).text != created.text
+    assert is_key_active(tenant_id=company.tenant_id, key=parse_shown_key(page), now=now)
     assert is_key_active(tenant_id=company.tenant_id, key=old, now=now)
     assert not is_key_active(tenant_id=company.tenant_id, key=old, now=now + timedelta(hours=2))
     assert "Valid until" in client.get(f"/keys/{old.lookup_id}").content.decode()

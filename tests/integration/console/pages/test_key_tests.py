@@ -12,6 +12,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
+from caret.contracts.api_key import KeyKind
 from console.limits.throttling import MAX_KEY_TESTS
 from tenants.identity.api_keys.operations import create_key, revoke_key
 from tenants.identity.api_keys.scopes import KeyScope
@@ -198,13 +199,14 @@ def test_a_revoked_key_is_sent_to_the_gateway_and_reported_as_revoked(
     gateway.status, gateway.body = 401, error_body("revoked_api_key")
 
     assert "The key is revoked." in result_of(client, key.text)
+    assert len(gateway.requests) == 1
 
 
 def test_a_key_without_http_modes_gets_an_explanation_and_no_test_button(
     gateway: Gateway, company: Company, client: Client
 ) -> None:
     new = KeyRequest(
-        kind=make_key(company, company.developer).key.kind,
+        kind=KeyKind.DEVELOPER,
         owner_id=company.developer.user_id,
         name="Blocks",
         expires_at=None,

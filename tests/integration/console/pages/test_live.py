@@ -19,6 +19,7 @@ from console.live_metrics.broadcaster import (
     LiveBroadcaster,
     TooManyViewers,
 )
+from tenants.base.permissions import Role
 from tenants.security.authorization.actor import Actor
 from tenants.usage.requests.last_minute import read_last_minute
 from tests.fixtures.companies import ACME, GLOBEX, Company, make_company
@@ -48,7 +49,7 @@ def test_an_administrator_gets_the_figures_of_the_tenant(company: Company, sign_
 
     figures = asyncio.run(receive())
 
-    assert (figures["requests"], figures["p99"]) == ("3", "40 ms")
+    assert (figures["requests"], figures["p99"]) == ("3", "40 ms")  # see add_requests
 
 
 @pytest.mark.parametrize(("num", "expected"), [(4, "–"), (5, "5")])
@@ -118,7 +119,7 @@ def test_a_socket_from_another_origin_or_path_is_refused(
 
     async def is_refused() -> bool:
         async with socket(session, origin=origin, path=path) as opened_socket:
-            return not await opened_socket.is_accepted()
+            return not await opened_socket.connect()
 
     assert asyncio.run(is_refused())
 
@@ -127,7 +128,7 @@ def test_a_socket_from_another_origin_or_path_is_refused(
 def test_a_socket_without_a_session_is_refused(session: str) -> None:
     async def is_refused() -> bool:
         async with socket(session) as opened_socket:
-            return not await opened_socket.is_accepted()
+            return not await opened_socket.connect()
 
     assert asyncio.run(is_refused())
 
@@ -173,7 +174,7 @@ def test_two_viewers_of_the_same_figures_share_one_reading(company: Company) -> 
     async def read_figures() -> tuple[int, int]:
         with (
             broadcaster.subscribe(company.administrator.actor) as first,
-            broadcaster.subscribe(company.people[next(iter(ACME))].actor) as second,  # the owner
+            broadcaster.subscribe(company.people[Role.OWNER].actor) as second,
         ):
             return await anext(first), await anext(second)
 
@@ -198,7 +199,12 @@ def test_a_developers_own_figures_are_read_separately(company: Company) -> None:
 
 
 @pytest.mark.parametrize(
-    ("num_people", "max_of_each"), [(1, MAX_SOCKETS_OF_USER), (5, MAX_OF_TENANT // 5)]
+    ("num_people", "max_of_each"),
+    [
+        (1, MAX_SOCKETS_OF_USER),
+        (5, MAX_OF_TENANT // 5),  # fewer than MAX_SOCKETS_OF_USER
+    ],
+    ids=["limit of a user", "limit of the tenant"],
 )
 def test_sockets_are_limited_and_released(
     company: Company, num_people: int, max_of_each: int
@@ -259,21 +265,23 @@ def test_a_slow_reading_delays_no_other_tenant(
     company: Company, sign_in: SignIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     other_company = make_company("globex", GLOBEX)
-    is_released = Event()
+    has_begun, is_released = Event(), Event()
 
-    def slow(*, actor: Actor, now: datetime) -> Any:
+    def read_slowly(*, actor: Actor, now: datetime) -> Any:
         if actor.tenant_id == company.tenant_id:
+            has_begun.set()
             is_released.wait(60)
         return read_last_minute(actor=actor, now=now)
 
-    monkeypatch.setattr(live, "read_last_minute", slow)
+    monkeypatch.setattr(live, "read_last_minute", read_slowly)
     slow_session = session_key_of(sign_in(company.administrator))
     session = session_key_of(sign_in(other_company.administrator))
 
     async def receive() -> dict[str, str]:
         async with socket(slow_session) as waiting, socket(session) as opened_socket:
-            assert await waiting.is_accepted()
+            assert await waiting.connect()
             try:
+                assert await asyncio.to_thread(has_begun.wait, 30)
                 return await read_first_message(opened_socket)
             finally:
                 is_released.set()

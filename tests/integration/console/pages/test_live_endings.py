@@ -18,7 +18,7 @@ from console.live_metrics import consumer as live
 from console.sign_in.sessions.session_store import SessionStore
 from tenants.base.permissions import Role
 from tenants.identity.member_lifecycle import change_role, remove_member
-from tenants.identity.members.sessions import end_sessions_at
+from tenants.identity.members.sessions import end_sessions_of_domains
 from tenants.identity.members.tenant_status import set_status
 from tenants.identity.passwords.operations import set_password
 from tenants.models import User
@@ -60,7 +60,7 @@ def test_a_socket_closes_when_its_session_ends(
 
 
 async def close_after(session: str, change: Callable[[], object]) -> tuple[dict[str, Any], float]:
-    """Return a socket's last message, and the seconds from the change to it."""
+    """Return the last event of a socket, and the seconds from the change to this event."""
     async with socket(session) as opened_socket:
         await read_first_message(opened_socket)
         # After the second message, the socket's initial checks are over.
@@ -109,7 +109,7 @@ def _change_the_password(company: Company, _client: Client) -> None:
 
 def _change_the_provider(company: Company, _client: Client) -> None:
     """End the sessions of a domain, as a change of its identity provider does."""
-    end_sessions_at(
+    end_sessions_of_domains(
         domains=[company.administrator.email.partition("@")[2]], exempt_session_key=None
     )
 

@@ -119,8 +119,12 @@ def test_values_that_are_invalid_or_forbidden_by_the_policy_are_refused(
 
     response = ada.post("/account/keys/new", filled_form(ada, **changes))
 
+    page = response.content.decode()
     assert response.status_code == 400
-    assert KEY_PATTERN.search(response.content.decode()) is None
+    (wrong_field,) = re.findall(r'field-wrong">(.*?)class="wrong"', page, re.DOTALL)
+    (changed_name,) = changes
+    assert f'name="{changed_name}"' in wrong_field
+    assert KEY_PATTERN.search(page) is None
 
 
 def test_if_the_policy_allows_no_own_keys_the_page_says_whom_to_ask(

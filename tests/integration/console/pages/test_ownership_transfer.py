@@ -3,7 +3,6 @@
 import pytest
 
 from tenants.base.permissions import Role
-from tests.fakes.console_client import Client
 from tests.fixtures.companies import ACME, Company, make_company
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.test_members import role_of
@@ -14,15 +13,9 @@ def company() -> Company:
     return make_company("initech", ACME)
 
 
-@pytest.fixture
-def client(company: Company, sign_in_now: SignIn) -> Client:
-    """Return the administrator's browser."""
-    return sign_in_now(company.administrator)
-
-
 def test_an_owner_transfers_the_ownership(company: Company, sign_in_now: SignIn) -> None:
-    olga, path = company.people[Role.OWNER], f"/members/{company.developer.user_id}"
-    owner = sign_in_now(olga)
+    path = f"/members/{company.developer.user_id}"
+    owner = sign_in_now(company.people[Role.OWNER])
 
     assert f'href="{path}/transfer"' in owner.get(path).content.decode()
     assert "Transfer ownership to Ada?" in owner.get(f"{path}/transfer").content.decode()
@@ -45,10 +38,12 @@ def test_the_transfer_of_ownership_asks_for_the_password_when_saving(
 
 
 def test_only_an_owner_transfers_the_ownership_and_not_to_themselves(
-    company: Company, client: Client, sign_in_now: SignIn
+    company: Company, sign_in_now: SignIn
 ) -> None:
-    owner, ada = company.people[Role.OWNER], company.developer
+    olga, ada = company.people[Role.OWNER], company.developer
+    administrator, owner = sign_in_now(company.administrator), sign_in_now(olga)
 
-    assert client.post(f"/members/{ada.user_id}/transfer").status_code == 403
-    assert sign_in_now(owner).post(f"/members/{owner.user_id}/transfer").status_code == 403
+    assert administrator.post(f"/members/{ada.user_id}/transfer").status_code == 403
+    assert owner.post(f"/members/{olga.user_id}/transfer").status_code == 403
     assert role_of(company, Role.OWNER) is Role.OWNER
+    assert role_of(company, Role.DEVELOPER) is Role.DEVELOPER

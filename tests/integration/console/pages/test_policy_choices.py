@@ -30,10 +30,7 @@ def alice(company: Company, sign_in: SignIn) -> Client:
     return sign_in(company.administrator)
 
 
-@pytest.fixture
-def offered_model() -> Iterator[str]:
-    """Publish one model, and return its name."""
-    name = f"model-{secrets.token_hex(4)}"
+def publish_test_model(name: str) -> None:
     pool = KnownPool(f"{name}-pool", Tier.FAST, name, PoolSharing.SHARED)
     publish_model(
         operator="test",
@@ -41,8 +38,19 @@ def offered_model() -> Iterator[str]:
         known_pools={pool.name: pool},
         now=timezone.now(),
     )
-    yield name
+
+
+def withdraw_test_model(name: str) -> None:
     withdraw_model(operator="test", name=name, tier=Tier.FAST, now=timezone.now())
+
+
+@pytest.fixture
+def offered_model() -> Iterator[str]:
+    """Publish one model until the test ends, and return its name."""
+    name = f"model-{secrets.token_hex(4)}"
+    publish_test_model(name)
+    yield name
+    withdraw_test_model(name)
 
 
 def test_models_are_chosen_from_the_catalog(
@@ -51,16 +59,13 @@ def test_models_are_chosen_from_the_catalog(
     page = alice.get("/policies/edit").content.decode()
     assert f"Large Coder ({offered_model})" in page
 
-    language_choice = {
-        f"default_models_fast_{part}_0": value
-        for part, value in (("language", "rust"), ("model", offered_model))
-    }
     answer = submit_policy_form(
         alice,
         models_restriction="only",
         models=[offered_model],
         default_models_fast=offered_model,
-        **language_choice,
+        default_models_fast_language_0="rust",
+        default_models_fast_model_0=offered_model,
     )
 
     document = json.loads(parse_form(answer.content.decode())["document"])
@@ -85,23 +90,33 @@ def test_an_invalid_default_model_is_rejected(
     assert find_policy_in_force(tenant_id=company.tenant_id).version == 1
 
 
+def test_a_language_with_two_default_models_is_rejected(
+    company: Company, alice: Client, offered_model: str
+) -> None:
+    answer = submit_policy_form(
+        alice,
+        default_models_fast_language_0="rust",
+        default_models_fast_model_0=offered_model,
+        default_models_fast_language_1="Rust",
+        default_models_fast_model_1=offered_model,
+    )
+
+    assert answer.status_code == 400
+    assert "Enter each language only once." in answer.content.decode()
+
+
 def test_a_model_that_is_no_longer_offered_is_shown_as_such(
     company: Company, alice: Client, offered_model: str
 ) -> None:
     set_policy_fields(company, models=[offered_model])
-    withdraw_model(operator="test", name=offered_model, tier=Tier.FAST, now=timezone.now())
+    withdraw_test_model(offered_model)
 
-    assert f"{offered_model} (no longer offered)" in alice.get("/policies/edit").content.decode()
+    page = alice.get("/policies/edit").content.decode()
     unchanged = submit_policy_form(alice)
+
+    publish_test_model(offered_model)  # again, because the fixture withdraws it
+    assert f"{offered_model} (no longer offered)" in page
     assert "No changes" in unchanged.content.decode()
-    # Publish it again, so that the fixture can withdraw it.
-    pool = KnownPool(f"{offered_model}-pool", Tier.FAST, offered_model, PoolSharing.SHARED)
-    publish_model(
-        operator="test",
-        model=NewModel("x", (pool.name,)),
-        known_pools={pool.name: pool},
-        now=timezone.now(),
-    )
 
 
 def test_without_a_catalog_models_cannot_be_chosen(company: Company, alice: Client) -> None:

@@ -8,7 +8,7 @@ from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.models import PolicyOverrideVersion
 from tenants.policy.document import DEFAULT_POLICY
 from tenants.policy.overrides.queries import load_effective_policy
-from tests.fixtures.companies import ACME, Cast, Company, make_company
+from tests.fixtures.companies import ACME, GLOBEX, Company, make_company
 from tests.fixtures.users import make_team
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.forms import parse_form, post_form
@@ -51,7 +51,7 @@ def test_an_override_for_a_user_is_saved_and_removed(company: Company, alice: Cl
     assert policy.features == frozenset({Mode.INLINE})
     assert "keys/**" in policy.content_exclusion["*"]
     assert ada.email in page
-    assert "Contractor" in page
+    assert "Contractor" in page  # the reason that save_override gives
     assert load_effective_policy(tenant_id=company.tenant_id, user_id=ada.user_id) == DEFAULT_POLICY
 
 
@@ -68,13 +68,14 @@ def test_an_override_can_be_created_for_a_team(company: Company, alice: Client) 
 def test_a_user_is_selected_by_email_address(company: Company, alice: Client) -> None:
     ada = company.developer
 
+    # In capital letters: addresses are compared without regard to case.
     created = alice.post("/policies/overrides/new", {"user_email": ada.email.upper()})
 
     assert created["Location"] == override_path(ada)
 
 
 @pytest.mark.parametrize("email", ["", "nobody@nowhere.example"])
-def test_an_unknown_user_gets_an_error_message(alice: Client, email: str) -> None:
+def test_a_missing_or_unknown_user_gets_an_error_message(alice: Client, email: str) -> None:
     answer = alice.post("/policies/overrides/new", {"team": "", "user_email": email})
 
     assert (answer.status_code, answer.content.decode().count('class="wrong"')) == (400, 1)
@@ -107,17 +108,23 @@ def test_a_concurrent_change_to_an_override_is_a_conflict(company: Company, alic
     second_save = post_form(alice, f"{path}/review", **outdated_form)
 
     assert (conflict.status_code, second_save.status_code) == (409, 409)
-    assert "Contractor" in conflict.content.decode()
+    assert "Contractor" in conflict.content.decode()  # the reason that save_override gives
     with tenant_scope(company.tenant_id):
         assert PolicyOverrideVersion.objects.count() == 1
 
 
-@pytest.mark.parametrize("kind", ["user", "team", "x"])
-def test_another_tenants_users_and_teams_are_not_found(
-    cast: Cast, company: Company, alice: Client, kind: str
-) -> None:
-    path = f"/policies/overrides/{kind}/{cast.globex.developer.user_id}"
+def assert_override_is_not_found(client: Client, path: str) -> None:
+    assert client.get(path).status_code == 404
+    assert client.get(f"{path}/review").status_code == 404
+    assert client.post(f"{path}/review", {"document": "{}", "reason": "r"}).status_code == 404
 
-    assert alice.get(path).status_code == 404
-    assert alice.get(f"{path}/review").status_code == 404
-    assert alice.post(f"{path}/review", {"document": "{}", "reason": "r"}).status_code == 404
+
+def test_another_tenants_users_and_teams_are_not_found(alice: Client) -> None:
+    globex = make_company("globex", GLOBEX)
+
+    assert_override_is_not_found(alice, override_path(globex.developer))
+    assert_override_is_not_found(alice, f"/policies/overrides/team/{make_team(globex)}")
+
+
+def test_an_unknown_kind_of_subject_is_not_found(company: Company, alice: Client) -> None:
+    assert_override_is_not_found(alice, f"/policies/overrides/x/{company.developer.user_id}")

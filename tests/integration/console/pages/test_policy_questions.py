@@ -1,4 +1,4 @@
-"""The effective policy of a user, and the reason why a path is excluded, on the console's pages."""
+"""The pages that show a user's effective policy, and which rules block a request."""
 
 from html import unescape
 
@@ -30,7 +30,7 @@ def test_an_administrator_sees_the_overrides_that_apply_to_another_user(
     with few_queries():
         page = alice.get("/policies/effective", {"user_email": ada.email}).content.decode()
 
-    assert f'<span class="name">{ada.email}</span>' in page
+    assert f'<span class="name">{ada.email}</span>' in page  # names the override
 
 
 def test_a_developer_sees_only_their_own_effective_policy(

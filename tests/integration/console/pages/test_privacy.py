@@ -1,6 +1,7 @@
 """The privacy pages: consent, its receipts, content capture, and data subject requests."""
 
 import io
+import re
 from typing import Any
 from uuid import uuid4
 from zipfile import ZipFile
@@ -16,16 +17,16 @@ from tenants.policy.document import DEFAULT_POLICY, serialize_policy
 from tenants.policy.operations import set_policy
 from tenants.policy.queries import find_policy_in_force
 from tenants.privacy.consent.consent import UserConsent
+from tenants.privacy.consent.consent_texts import TENANT_CONSENT_VERSION
 from tenants.privacy.consent_lifecycle import ConsentChoice, set_consent
 from tests.fixtures.companies import ACME, Cast, Company, Person, make_company
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.forms import parse_form
 from tests.integration.console.pages.queries import few_queries
-from tests.integration.console.pages.step_up import with_recent_step_up
 
 CONSENT_PATHS = ("/privacy", "/privacy/receipts", "/privacy/withdrawals")
 # The versions of the consent texts that the user has read.
-READ_WORDINGS = frozenset({"content-capture-1", "training-1"})
+CURRENT_CONSENT_TEXTS = frozenset({"content-capture-1", "training-1"})
 
 
 @pytest.fixture
@@ -42,14 +43,14 @@ def consenting_company(company: Company) -> Company:
         reason="a test",
         now=timezone.now(),
     )
-    choice = ConsentChoice(UserConsent(content_capture=True, training=False), READ_WORDINGS)
+    choice = ConsentChoice(UserConsent(content_capture=True, training=False), CURRENT_CONSENT_TEXTS)
     set_consent(actor=company.developer.actor, choice=choice, now=timezone.now())
     return company
 
 
 @pytest.fixture
-def alice(company: Company, sign_in: SignIn) -> Client:
-    return with_recent_step_up(sign_in(company.administrator), company.administrator)
+def alice(company: Company, sign_in_now: SignIn) -> Client:
+    return sign_in_now(company.administrator)
 
 
 def person_path(person: Person) -> str:
@@ -74,7 +75,7 @@ def test_access_to_each_page_follows_the_permissions(
     client = sign_in(cast.acme.people[role])
     needed_permissions = dict.fromkeys(CONSENT_PATHS, Permission.READ_CONSENT) | {
         "/privacy/members": Permission.READ_CONSENT,
-        "/privacy/erasures": Permission.READ_CONSENT,
+        "/privacy/erasures": Permission.READ_RETENTION,
         "/privacy/content-capture": Permission.WRITE_POLICY,
         "/privacy/data-subjects": Permission.EXPORT_DATA_SUBJECTS,
     }
@@ -97,6 +98,10 @@ def test_consent_is_counted_and_listed_by_member(
 
     assert "Users can consent" in overview
     assert "I allow Caret to store content of my completions" in overview
+    (num_consented,) = re.findall(
+        r'<dt>Consented to content capture</dt>\s*<dd><span class="figure-value">(\d+)<', overview
+    )
+    assert num_consented == "1"
     assert members.count("Consented") == 1
     assert breakable(consenting_company.developer.email) in members
     # The tenant allows content capture and training, and the developer consents to the former.
@@ -111,14 +116,16 @@ def test_enabling_content_capture_needs_a_review_and_leaves_a_receipt(
         "/privacy/content-capture", fields | {"content_capture": "on", "retention_days": "9"}
     )
     draft = parse_form(review.content.decode())
+    version_after_review = find_policy_in_force(tenant_id=company.tenant_id).version
     answer = alice.post("/policies/review", draft | {"step": "save", "reason": "Quality"})
 
+    assert version_after_review == 1
     content_capture = find_policy_in_force(tenant_id=company.tenant_id).policy.content_capture
     assert answer["Location"] == "/privacy"
     assert content_capture is not None
     assert (content_capture.retention_days, content_capture.training) == (9, False)
-    page = alice.get("/privacy").content.decode()
-    assert company.administrator.email in page
+    receipt = f"{company.administrator.email} · {TENANT_CONSENT_VERSION}"
+    assert receipt in alice.get("/privacy").content.decode()
 
 
 def test_a_content_capture_draft_can_be_edited_after_its_review(alice: Client) -> None:
@@ -151,9 +158,20 @@ def test_an_invalid_content_capture_setting_is_refused(
     assert find_policy_in_force(tenant_id=company.tenant_id).version == 1
 
 
+def test_after_an_outdated_consent_text_the_form_has_the_current_version(alice: Client) -> None:
+    fields = parse_form(alice.get("/privacy/content-capture").content.decode())
+
+    answer = alice.post(
+        "/privacy/content-capture", fields | {"content_capture": "on", "wording": "tenant-0"}
+    )
+
+    assert parse_form(answer.content.decode())["wording"] == fields["wording"]
+
+
 def test_a_user_is_found_by_email_address(company: Company, alice: Client) -> None:
     ada = company.developer
 
+    # In capital letters: addresses are compared without regard to case.
     answer = alice.get("/privacy/data-subjects", {"email": ada.email.upper()})
 
     assert answer["Location"] == person_path(ada)
@@ -164,8 +182,9 @@ def test_a_user_is_found_by_email_address(company: Company, alice: Client) -> No
 def test_an_unknown_address_gets_an_error_message(cast: Cast, alice: Client) -> None:
     for email in ("nobody@nowhere.example", cast.globex.developer.email):
         answer = alice.get("/privacy/data-subjects", {"email": email})
-        assert answer.status_code == 400
-        assert email in answer.content.decode()
+        page = answer.content.decode()
+        assert (answer.status_code, page.count('class="wrong"')) == (400, 1)
+        assert email in page
 
 
 def test_exporting_a_users_data_requires_a_reason(company: Company, alice: Client) -> None:
@@ -200,10 +219,10 @@ def test_erasing_a_user_requires_their_address_and_a_reason(
     assert "In progress" in page
 
 
-def test_an_auditor_can_neither_export_nor_erase_a_users_data(cast: Cast, sign_in: SignIn) -> None:
-    client = with_recent_step_up(
-        sign_in(cast.acme.people[Role.AUDITOR]), cast.acme.people[Role.AUDITOR]
-    )
+def test_an_auditor_can_neither_export_nor_erase_a_users_data(
+    cast: Cast, sign_in_now: SignIn
+) -> None:
+    client = sign_in_now(cast.acme.people[Role.AUDITOR])
     path = person_path(cast.acme.developer)
 
     assert client.get(path).status_code == 403

@@ -88,6 +88,7 @@ def test_the_search_understands_german_and_english(cast: Cast, sign_in: SignIn, 
 
 
 def test_the_search_finds_only_what_the_role_may_open(cast: Cast, sign_in: SignIn) -> None:
+    assert "New budget" in search(sign_in(cast.acme.administrator), "budget", HTMX_HEADERS)
     assert "New budget" not in search(sign_in(cast.acme.developer), "budget", HTMX_HEADERS)
 
 
@@ -108,9 +109,12 @@ def test_each_search_entry_opens(cast: Cast, sign_in_now: SignIn, entry: SearchE
         ("model", "modes", False),
         ("password", "pass", False),
         ("team", "tea", False),
+        ("en", "entra", True),
+        ("en", "audit", False),
+        ("s", "key", False),
     ],
 )
-def test_forms_of_a_word_differ_in_their_endings(
+def test_forms_of_a_word_begin_with_it_or_differ_in_their_endings(
     word: str, known_word: str, *, is_form: bool
 ) -> None:
     assert is_form_of(word, known_word) == is_form
@@ -128,8 +132,20 @@ def test_htmx_gets_the_search_results_without_the_page_around_them(
     assert "<html" in search(client, "", HTMX_HEADERS | {"HX-Boosted": "true"})
 
 
+@pytest.mark.parametrize(("role", "is_found"), [(Role.ADMINISTRATOR, True), (Role.AUDITOR, False)])
+def test_only_members_who_may_change_content_capture_find_its_settings(
+    cast: Cast, sign_in: SignIn, role: Role, is_found: bool
+) -> None:
+    results = search(sign_in(cast.acme.people[role]), "telemetry", HTMX_HEADERS)
+
+    assert ("/privacy/content-capture" in results) == is_found
+
+
 def test_the_search_text_is_escaped(cast: Cast, sign_in: SignIn) -> None:
-    assert "<script>" not in search(sign_in(cast.acme.developer), "<script>", HTMX_HEADERS)
+    results = search(sign_in(cast.acme.developer), "<script>", HTMX_HEADERS)
+
+    assert "&lt;script&gt;" in results
+    assert "<script>" not in results
 
 
 def test_saved_preferences_take_effect(cast: Cast, sign_in: SignIn) -> None:
@@ -158,6 +174,7 @@ def test_an_unknown_preference_gets_an_error_at_its_field(
     assert set(answer.cookies) == {"caret-csrf"}  # no preference is saved
 
 
+# posixrules is a file of the time zone database, but not a zone.
 @pytest.mark.parametrize("zone", ["Mars/Olympus", "../../etc/passwd", "x" * 4000, "posixrules"])
 def test_forged_preference_cookies_are_ignored(cast: Cast, sign_in: SignIn, zone: str) -> None:
     client = sign_in(cast.acme.developer)

@@ -4,6 +4,7 @@ import re
 import uuid
 
 import pytest
+from django.template.loader import render_to_string
 from django.test import Client
 from django.utils import timezone
 
@@ -81,10 +82,10 @@ def test_only_an_owner_sees_and_opens_the_provider_forms(
     client = sign_in_now(cast.acme.people[role])
     is_owner = role is Role.OWNER
 
-    page = client.get("/sign-in-settings")
+    overview = client.get("/sign-in-settings")
 
-    assert page.status_code == status
-    assert ("/sign-in-settings/provider/openid" in page.content.decode()) == is_owner
+    assert overview.status_code == status
+    assert ("/sign-in-settings/provider/openid" in overview.content.decode()) == is_owner
     for path in ("openid", "saml", "remove"):
         answer = client.get(f"/sign-in-settings/provider/{path}")
         assert answer.status_code == (200 if is_owner else 403)
@@ -155,6 +156,28 @@ def test_an_owner_makes_the_second_factor_required(company: Company, client: Cli
     assert find_sign_in_rules(company).is_mfa_required
 
 
+@pytest.mark.parametrize(
+    ("is_required", "is_required_by_policy", "label"),
+    [
+        (False, False, "Require"),
+        (True, False, "Make optional"),
+        (False, True, "Require here, too"),
+        (True, True, "Remove this requirement"),
+    ],
+)
+def test_the_button_for_the_second_factor_considers_the_policy(
+    is_required: bool, is_required_by_policy: bool, label: str
+) -> None:
+    rules = SignInRules(is_required, None, is_mfa_required_by_policy=is_required_by_policy)
+
+    card = render_to_string(
+        "console/sign_in_settings/_two_factor.html", {"rules": rules, "can_change": True}
+    )
+
+    assert f'<button class="button">{label}</button>' in card
+    assert ("Optional" in card) == (not is_required and not is_required_by_policy)
+
+
 def test_a_provider_is_configured_shown_without_its_secret_and_removed(
     company: Company, client: Client
 ) -> None:
@@ -174,7 +197,7 @@ def test_a_provider_is_configured_shown_without_its_secret_and_removed(
 
 
 @pytest.mark.parametrize(
-    ("path", "changes", "expected"),
+    ("path", "changes", "kept_input"),
     [
         ("openid", {"issuer": "http://plain.example"}, "http://plain.example"),
         ("openid", {"client_id": ""}, VALID_PROVIDER["issuer"]),
@@ -184,15 +207,15 @@ def test_a_provider_is_configured_shown_without_its_secret_and_removed(
         ("saml", {}, ""),
     ],
 )
-def test_an_invalid_provider_configuration_gets_an_error_message(
-    company: Company, client: Client, path: str, changes: dict[str, str], expected: str
+def test_an_invalid_provider_configuration_gets_an_error_message_and_keeps_the_input(
+    company: Company, client: Client, path: str, changes: dict[str, str], kept_input: str
 ) -> None:
     answer = client.post(f"/sign-in-settings/provider/{path}", VALID_PROVIDER | changes)
 
     text = answer.content.decode()
     assert answer.status_code == 400
     assert 'class="wrong"' in text or 'role="alert"' in text
-    assert expected in text
+    assert kept_input in text
     assert find_sign_in_rules(company).provider is None
 
 
@@ -210,14 +233,14 @@ def test_changing_the_provider_requires_a_step_up(company: Company, sign_in: Sig
 def test_a_scim_token_is_shown_once_and_revoked(company: Company, client: Client) -> None:
     form = {"token_name": "Okta", "form_token": find_form_token(client)}
 
-    page = client.post("/sign-in-settings/scim", form)
+    created = client.post("/sign-in-settings/scim", form)
     second_page = client.post("/sign-in-settings/scim", form, follow=True).content.decode()
-    text = re.findall(r'<code class="whole">([^<]+)</code>', page.content.decode())[0]
+    text, _scim_url = re.findall(r'<code class="whole">([^<]+)</code>', created.content.decode())
     [token] = list_scim_tokens(actor=company.platform)
     names_before = list_token_names(company)
     client.post(f"/sign-in-settings/scim/{token.id}/revoke")
 
-    assert page["Cache-Control"] == "no-store"
+    assert created["Cache-Control"] == "no-store"
     assert text not in client.get("/sign-in-settings").content.decode()
     assert "We did not create a second token" in second_page
     assert names_before == ["Okta"]

@@ -38,6 +38,7 @@ def _loopback_may_be_called(settings: Any) -> None:
 def company() -> Iterator[Company]:
     company = make_company("initech", ACME)
     yield company
+    # Tests of the delivery must not deliver to these sinks, whose servers have ended.
     with tenant_scope(company.tenant_id):
         AuditSink.objects.all().delete()
 
@@ -166,6 +167,8 @@ def test_a_replay_starts_from_a_given_entry(company: Company, alice: Client, hoo
     (sink,) = list_audit_sinks(company)
     with tenant_scope(company.tenant_id):
         last = find_head(tenant_id=company.tenant_id).sequence
+
+    assert sink.delivered_sequence > 0  # a new sink gets only new entries
 
     alice.post(f"/audit-sinks/{sink.id}/replay", {"from_sequence": "1"})
     refused_replay = alice.post(f"/audit-sinks/{sink.id}/replay", {"from_sequence": str(last + 50)})

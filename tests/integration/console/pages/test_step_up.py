@@ -1,4 +1,7 @@
-"""Sensitive actions require a step-up (a fresh sign-in). A form submitted before it is restored."""
+"""Sensitive actions require a step-up: a recent authentication.
+
+A form that is submitted without one is stored, and is submitted again after the step-up.
+"""
 
 import re
 from html import unescape
@@ -45,7 +48,15 @@ def return_path(answer: Any) -> str:
     return parse_qs(urlsplit(location).query)["next"][0]
 
 
+def end_step_up(client: Client) -> None:
+    """Remove the recent step-up from the browser's session. The user stays signed in."""
+    session = client.session
+    session["account_authentication_methods"] = []
+    session.save()
+
+
 def submit_after_step_up(client: Client, company: Company, answer: Any) -> Any:
+    """Submit the restored form of the owner. `answer` is the redirect to the step-up."""
     with_recent_step_up(client, company.people[Role.OWNER])
     page = client.get(return_path(answer)).content.decode()
     action = re.search(r'<form class="stack" method="post" action="([^"]+)"', page)
@@ -68,19 +79,18 @@ def test_a_submitted_form_is_restored_after_the_step_up(company: Company, client
 
 def test_a_restored_form_keeps_the_typed_text(company: Company, client: Client) -> None:
     with_recent_step_up(client, company.people[Role.OWNER])
-    token = re.search(
+    form_token = re.search(
         r'name="form_token" value="([^"]+)"', client.get("/sign-in-settings").content.decode()
     )
-    assert token is not None
-    session = client.session
-    session["account_authentication_methods"] = []
-    session.save()
-
+    assert form_token is not None
+    end_step_up(client)
     name = 'Okta "west"  <1>'
-    answer = client.post("/sign-in-settings/scim", {"token_name": name, "form_token": token[1]})
-    page = submit_after_step_up(client, company, answer)
+    form = {"token_name": name, "form_token": form_token[1]}
 
-    assert page.status_code == 200
+    answer = client.post("/sign-in-settings/scim", form)
+    created = submit_after_step_up(client, company, answer)
+
+    assert created.status_code == 200
     assert [token.name for token in list_scim_tokens(actor=company.platform)] == [name]
 
 
@@ -114,7 +124,7 @@ def test_a_users_pending_form_does_not_replace_anothers(company: Company) -> Non
 def test_a_pending_form_belongs_to_one_user_tenant_and_token(company: Company, cast: Cast) -> None:
     token = store_pending_form(company.platform, PendingForm("/sign-in-settings", {}))
 
-    assert find_pending_form(company.people[Role.DEVELOPER].actor, token) is None
+    assert find_pending_form(company.developer.actor, token) is None
     assert find_pending_form(cast.globex.platform, token) is None
     assert find_pending_form(company.platform, "another") is None
 
@@ -132,26 +142,25 @@ def test_a_form_that_is_too_long_is_dropped_with_a_message(
 ) -> None:
     answer = client.post("/sign-in-settings/second-factor/required", {"text": "x" * 300_000})
 
-    page = client.get(return_path(answer))
+    resumed = client.get(return_path(answer))
 
-    assert page.status_code == 410
-    assert "submit the form again" in page.content.decode()
+    assert resumed.status_code == 410
+    assert "submit the form again" in resumed.content.decode()
 
 
 def test_a_step_up_expires_after_five_minutes(company: Company, client: Client) -> None:
     with_recent_step_up(client, company.people[Role.OWNER])
-    fresh = client.get("/sign-in-settings/provider/openid").status_code
+    fresh = client.get("/sign-in-settings/provider/openid")
     session = client.session
     for record in (records := session["account_authentication_methods"]):
         record["at"] -= 360  # six minutes ago
     session["account_authentication_methods"] = records
     session.save()
 
-    assert fresh == 200
-    assert (
-        return_path(client.get("/sign-in-settings/provider/openid"))
-        == "/sign-in-settings/provider/openid"
-    )
+    expired = client.get("/sign-in-settings/provider/openid")
+
+    assert fresh.status_code == 200
+    assert return_path(expired) == "/sign-in-settings/provider/openid"
 
 
 def set_policy_fields(company: Company, **fields: object) -> int:
@@ -257,9 +266,7 @@ def test_sending_an_owners_invitation_again_requires_a_step_up(
     with_recent_step_up(client, company.people[Role.OWNER])
     form = {"emails": f"new@{company.slug}.example", "role": Role.OWNER.value}
     client.post("/members/invite", form)
-    session = client.session
-    session["account_authentication_methods"] = []
-    session.save()
+    end_step_up(client)
     page = read_page_of_invitations(
         actor=company.platform, limit=1, cursor=None, now=timezone.now()
     )
@@ -295,8 +302,12 @@ def test_each_of_two_tabs_creates_one_key(company: Company, client: Client) -> N
         match = re.search(r'name="form_token" value="([^"]+)"', page)
         assert match is not None
         tokens.append(match[1])
-    form = {"kind": "live", "owner": company.developer.email, "lifetime": "90"}
-    form |= {"modes": "inference"}
+    form = {
+        "kind": "live",
+        "owner": company.developer.email,
+        "lifetime": "90",
+        "modes": "inference",
+    }
 
     answers = [
         client.post("/keys/new", form | {"name": token, "form_token": token})

@@ -200,7 +200,7 @@ def test_a_used_up_budget_is_an_alert_until_its_limit_changes(
     budget = billing.make_budget(
         company, limit_micros=1_000_000 // num_seats, is_hard=False, is_per_seat=is_per_seat
     )
-    # It costs about 1.20 EUR, which is between the two limits.
+    # The completion costs about 1.20 EUR, which is between the two limits.
     billing.ingest_completion(company, company.developer, now, generated_tokens=2_000_000)
     rate_tenant(company.tenant_id, now=now)
     client = sign_in(company.people[Role.BILLING])

@@ -181,6 +181,7 @@ def test_removing_a_member_can_be_undone_from_its_success_message(
     path = f"/teams/{platform_team.id}"
     gus = company.developer
 
+    # In capital letters: addresses are compared without regard to case.
     client.post(f"{path}/add", {"email": gus.email.upper()})
     emails_after_adding = list_member_emails(company, platform_team)
     page = client.post(f"{path}/members/{gus.user_id}/out", follow=True).content.decode()

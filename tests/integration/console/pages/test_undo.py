@@ -6,9 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from html import unescape
+from ipaddress import ip_network
 from typing import Any, Final
 
 import pytest
+from django.conf import LazySettings
 from django.test import Client
 from django.utils import timezone
 
@@ -82,6 +84,7 @@ def make_team_case(company: Company, owner: Client) -> UndoCase:
     def change(name: str) -> Any:
         return owner.post(f"/teams/{team_id}/rename", {"name": name}, follow=True)
 
+    # The spaces are not stored, and pages escape the ampersand.
     return UndoCase(change, state, (" Fire & Ice ", "Hammer"))
 
 
@@ -89,7 +92,7 @@ def make_retention_case(company: Company, owner: Client) -> UndoCase:
     def state() -> object:
         rule = find_rule(actor=company.administrator.actor, data_class=DataClass.USAGE)
         page = owner.get("/retention").content.decode()
-        return rule.days, rule.is_default, page.count(">Default<"), page.count(">Yours<")
+        return rule.days, rule.is_default, page.count(">Default<"), page.count(">Custom<")
 
     def change(days: str) -> Any:
         rule = find_rule(actor=company.administrator.actor, data_class=DataClass.USAGE)
@@ -113,7 +116,7 @@ def make_override_case(company: Company, owner: Client) -> UndoCase:
         save_override(owner, ada, user_limit_per_minute=per_minute, user_limit_burst="6")
         return owner.get("/policies/overrides")
 
-    assert state() == find_policy_in_force(tenant_id=company.tenant_id).policy
+    assert state() == find_policy_in_force(tenant_id=company.tenant_id).policy  # no override yet
     return UndoCase(change, state, ("60", "70"))
 
 
@@ -142,12 +145,12 @@ def test_undo_restores_the_previous_value_and_is_audited(
     before = undo_case.state()
     undo = find_undo_path(undo_case.change(undo_case.values[0]))
     assert undo_case.state() != before
-    entries = count_audit_entries(company)
+    num_entries = count_audit_entries(company)
 
     owner.post(undo)
 
     assert undo_case.state() == before
-    assert count_audit_entries(company) == entries + 1
+    assert count_audit_entries(company) == num_entries + 1
 
 
 def test_undo_reverts_only_the_last_change(undo_case: UndoCase, owner: Client) -> None:
@@ -169,6 +172,20 @@ def test_undo_does_not_overwrite_a_later_change(undo_case: UndoCase, owner: Clie
 
     assert undo_case.state() == meanwhile
     assert "Not undone" in page
+
+
+def test_undo_does_not_restore_a_webhook_that_is_no_longer_allowed(
+    company: Company, owner: Client, settings: LazySettings
+) -> None:
+    settings.PRIVATE_TARGETS = [ip_network("127.0.0.0/8")]
+    budget = make_budget(company, webhook_url="http://127.0.0.1/hook")
+    form = {"limit": "20", "is_hard": "", "webhook_url": "", "version": str(budget.version)}
+    undo = find_undo_path(owner.post(f"/budgets/{budget.id}/edit", form, follow=True))
+    settings.PRIVATE_TARGETS = []
+
+    page = owner.post(undo, follow=True).content.decode()
+
+    assert "Not undone: the previous values are no longer valid." in page
 
 
 def test_another_tenant_and_a_developer_cannot_undo_a_change(

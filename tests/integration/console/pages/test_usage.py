@@ -73,6 +73,7 @@ def test_anonymous_visitors_are_redirected_to_sign_in(path: str) -> None:
     assert Client().get(path)["Location"] == f"/sign-in?next={path}"
 
 
+# "x" is no grouping: the response has status 400, and its page groups by day.
 @pytest.mark.parametrize("group_by", ["day", "team", "language", "editor", "model", "variant", "x"])
 @pytest.mark.parametrize("path", ["/usage", "/usage/quality"])
 def test_each_grouping_needs_few_queries(alice: Client, path: str, group_by: str) -> None:
@@ -190,7 +191,7 @@ def test_a_truncated_file_ends_with_a_note(
     answer = sign_in(company.administrator).get("/usage/requests", {"as": "csv"})
     lines = answer.content.decode().splitlines()
 
-    assert len(lines) == 12
+    assert len(lines) == 12  # the header, ten rows and the note
     assert lines[-1].startswith('"Truncated: a file has at most 10 rows.')
 
 
@@ -248,7 +249,7 @@ def test_the_list_of_requests_names_no_users(busy_company: Company, alice: Clien
         ({"mode": "chat"}, 0),
         ({"ended": "completed"}, 13),
         ({"ended": "error"}, 0),
-        ({"editor": "-"}, 0),
+        ({"editor": "-"}, 0),  # requests of an unknown editor
         ({"range": "custom", "start": "2020-01-01", "end": "2020-01-02"}, 0),
     ],
 )
@@ -351,10 +352,9 @@ def test_a_developer_cannot_open_a_colleagues_request(company: Company, sign_in:
 
 
 def test_a_request_shows_its_stages_and_its_anomalies(company: Company, sign_in: SignIn) -> None:
-    request_id = make_completion(
+    request_id = make_completion(  # with 1,900 prompt tokens
         company, company.developer, engine_ms=400.0, first_token_ms=403.0, cached_tokens=0
     )
-
     client = sign_in(company.developer)
 
     with few_queries():

@@ -18,7 +18,10 @@ def minutes_ago(minutes: float) -> datetime:
 def add_requests(
     company: Company, person: Person, *, num: int = 1, accepted: int = 0, **fields: object
 ) -> None:
-    """Add requests of this minute; `accepted` of them were accepted, the rest rejected."""
+    """Add requests with one suggestion each. `accepted` of these are accepted, the rest rejected.
+
+    They are some seconds old, so they count for the last minute.
+    """
     for number in range(num):
         at = minutes_ago(0.1)
         values = {"at": at, "user_id": person.user_id, "first_token_ms": 40.0, **fields}

@@ -55,6 +55,16 @@ def test_an_edit_that_is_offered_without_a_request_has_no_display_latency() -> N
     assert {outcome.display_ms for outcome in harness.reported} == {None}
 
 
+def test_an_edit_that_is_accepted_before_it_was_displayed_has_no_display_latency() -> None:
+    harness = Harness()
+    harness.outcomes.offer(URI, "2", request_id="r2", now_s=1.3, sent_s=1.0)
+
+    harness.outcomes.on_accepted("2", 9.0)
+
+    assert harness.events == [(SHOWN, 0), (ACCEPTED, 0)]
+    assert {outcome.display_ms for outcome in harness.reported} == {None}
+
+
 def test_an_edit_that_was_seen_and_dismissed_is_rejected() -> None:
     harness = Harness()
     harness.outcomes.on_displayed("1", 1.0)

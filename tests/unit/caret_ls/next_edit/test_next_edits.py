@@ -315,6 +315,16 @@ async def test_no_request_is_sent_before_the_gateways_retry_time() -> None:
     assert isinstance(await harness.request(), NextEdit)
 
 
+async def test_after_a_spent_budget_the_reason_stays_the_budget() -> None:
+    harness = Harness()
+    harness.gateway.ready.append([RequestEnded("budget_exceeded")])
+    first = await harness.request()
+    harness.change(Position(0, 12), "x")
+
+    assert first is await harness.request() is SkipReason.OVER_BUDGET
+    assert len(harness.gateway.requests) == 1
+
+
 async def test_outcomes_carry_the_id_that_all_gateways_know() -> None:
     harness = Harness()
     harness.answer(EDIT)

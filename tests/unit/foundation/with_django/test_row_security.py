@@ -33,6 +33,14 @@ def test_the_tenant_policy_raises_without_a_tenant() -> None:
     assert "current_setting('caret.tenant')" in policy
 
 
+def test_policies_of_an_earlier_version_of_the_constraint_are_dropped() -> None:
+    """A policy that remained would still let the application read rows of other tenants."""
+    statements = RowSecurity(name="x").rule_sql('"t"')
+
+    dropped = {f'DROP POLICY IF EXISTS "{policy}" ON "t"' for policy in ("x", "x_own", "x_lookup")}
+    assert dropped <= set(statements)
+
+
 def test_row_security_also_applies_to_the_owner() -> None:
     statements = RowSecurity(name="x").rule_sql('"t"')
 

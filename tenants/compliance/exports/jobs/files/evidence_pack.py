@@ -17,7 +17,7 @@ from caret.foundation.crypto.canonical_json import canonicalize
 from caret.foundation.crypto.signing import write_public_keys
 from tenants.base.signatures.signing_keys import load_signing_keys
 from tenants.compliance.exports.definitions.definitions import EXPORTS
-from tenants.compliance.exports.definitions.retention import CERTIFICATES as CERTIFICATE_ROWS
+from tenants.compliance.exports.definitions.retention import CERTIFICATES as CERTIFICATE_EXPORT
 from tenants.compliance.exports.digesting_writer import DigestingWriter, WriteDigest
 from tenants.compliance.exports.evidence_pack_verification import (
     CERTIFICATES,
@@ -78,30 +78,30 @@ class _Archive:
 
 
 def write_pack(
-    claim: JobClaim, row: ExportJob, exports: Sequence[ExportProgress], *, slug: str, out: IO[bytes]
+    claim: JobClaim, row: ExportJob, members: Sequence[ExportProgress], *, slug: str, out: IO[bytes]
 ) -> None:
-    """Write the pack to `out`. `exports` is the progress of each of its exports.
+    """Write the pack to `out`. `members` is the progress of each export in the pack.
 
     Rows are never all in memory, but the manifest's entries are, one for each file. Raises
     ClaimLost, and errors of encryption and of the storage.
     """
     with ZipFile(out, "w", ZIP_DEFLATED) as file:
         archive = _Archive(file)
-        for pack_index, progress in enumerate(exports):
-            _write_export_csv(archive, claim, row, pack_index, progress)
+        for pack_index, member in enumerate(members):
+            _write_export_csv(archive, claim, row, pack_index, member)
         _write_trail(archive, claim, row)
-        _write_certificates(archive, claim, exports)
+        _write_certificates(archive, claim, members)
         keys = write_public_keys(load_signing_keys().public_keys())
         archive.write_file(KEYS_FILE, keys.encode())
-        archive.write_file(README, _build_readme(claim, row, exports, slug).encode())
+        archive.write_file(README, _build_readme(claim, row, members, slug).encode())
         archive.write_file(MANIFEST, _build_manifest(archive, claim, row, slug))
 
 
 def _write_export_csv(
-    archive: _Archive, claim: JobClaim, row: ExportJob, pack_index: int, progress: ExportProgress
+    archive: _Archive, claim: JobClaim, row: ExportJob, pack_index: int, member: ExportProgress
 ) -> None:
     """Write an export's CSV file and its proof."""
-    export = EXPORTS[progress.definition]
+    export = EXPORTS[member.definition]
     name = f"{export.name}.csv"
     with archive.zip_file.open(name, "w", force_zip64=True) as file:
         digest = write_csv(export, read_stored_rows(claim, pack_index, export), file)
@@ -109,7 +109,7 @@ def _write_export_csv(
     proof = sign_proof(
         tenant_id=claim.tenant_id,
         file=describe_file(row, export, media="csv", name=name),
-        beginning=progress.proof_start,
+        beginning=member.proof_start,
         digest=digest,
         now=claim.clock(),
     )
@@ -131,12 +131,12 @@ def _write_trail(archive: _Archive, claim: JobClaim, row: ExportJob) -> None:
 
 
 def _write_certificates(
-    archive: _Archive, claim: JobClaim, exports: Sequence[ExportProgress]
+    archive: _Archive, claim: JobClaim, members: Sequence[ExportProgress]
 ) -> None:
     """Write the deletion certificates of the period, from the rows of their export."""
-    names = [column.name for column in CERTIFICATE_ROWS.columns]
-    pack_index = [progress.definition for progress in exports].index(CERTIFICATE_ROWS.name)
-    for rows in read_stored_rows(claim, pack_index, CERTIFICATE_ROWS):
+    names = [column.name for column in CERTIFICATE_EXPORT.columns]
+    pack_index = [member.definition for member in members].index(CERTIFICATE_EXPORT.name)
+    for rows in read_stored_rows(claim, pack_index, CERTIFICATE_EXPORT):
         for values in rows:
             values_by_name = dict(zip(names, values, strict=True))
             archive.write_file(
@@ -146,7 +146,7 @@ def _write_certificates(
 
 
 def _build_readme(
-    claim: JobClaim, row: ExportJob, exports: Sequence[ExportProgress], slug: str
+    claim: JobClaim, row: ExportJob, members: Sequence[ExportProgress], slug: str
 ) -> str:
     return _README.format(
         slug=slug,
@@ -155,7 +155,7 @@ def _build_readme(
         until=format_timestamp(row.until),
         suffix=PROOF_SUFFIX,
         trail=TRAIL,
-        contents="\n".join(_describe_export(EXPORTS[progress.definition]) for progress in exports),
+        contents="\n".join(_describe_export(EXPORTS[member.definition]) for member in members),
     )
 
 

@@ -72,10 +72,13 @@ def _describe_pack(row: ExportJob, name: str) -> ProvenFile:
 
 
 def _combine_proof_starts(members: Sequence[ExportProgress]) -> ProofStart:
-    """Return the time until which all exports are complete, and the first export's chain head."""
-    moments = [member.complete_until for member in members if member.complete_until is not None]
-    is_complete = len(moments) == len(members)
-    return ProofStart(min(moments) if is_complete else None, members[0].proof_start.head)
+    """Return the time until which all exports are complete, and the first export's chain head.
+
+    The time is None if one export has no such time.
+    """
+    times = [member.complete_until for member in members if member.complete_until is not None]
+    has_all_times = len(times) == len(members)
+    return ProofStart(min(times) if has_all_times else None, members[0].proof_start.head)
 
 
 def _read_slug(claim: JobClaim) -> str:

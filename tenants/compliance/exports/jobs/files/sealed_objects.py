@@ -132,12 +132,12 @@ class SealedFile(io.RawIOBase):
         return self.num_bytes
 
     def write(self, data: Any) -> int:
-        piece = bytes(data)
-        self._buffer += piece
-        self.num_bytes += len(piece)
+        new_bytes = bytes(data)
+        self._buffer += new_bytes
+        self.num_bytes += len(new_bytes)
         while len(self._buffer) >= PIECE_BYTES:
             self._store_piece(PIECE_BYTES)
-        return len(piece)
+        return len(new_bytes)
 
     def finish(self) -> None:
         """Store the last piece."""

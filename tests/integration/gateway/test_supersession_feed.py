@@ -45,13 +45,13 @@ async def gateways(
 async def _gateway(paths: EmbeddedPaths, clock: FakeClock) -> AsyncIterator[ClaimingGateway]:
     gateway = ClaimingGateway(clock)
     async with Redis.from_url(paths.redis_url.read_text().strip(), socket_timeout=0.5) as redis:
-        feed = asyncio.create_task(SupersessionFeed(redis, gateway.queue, gateway.newest).run())
+        feed = asyncio.create_task(SupersessionFeed(redis, gateway.queue, gateway.registry).run())
         try:
             yield gateway
         finally:
             feed.cancel()
             await asyncio.gather(feed, return_exceptions=True)
-            await gateway.ends()
+            await gateway.cancel_requests()
 
 
 async def _supersedes(newer_at: ClaimingGateway, older_at: ClaimingGateway) -> bool:
@@ -61,8 +61,8 @@ async def _supersedes(newer_at: ClaimingGateway, older_at: ClaimingGateway) -> b
     """
     async with asyncio.timeout(TIMEOUT_S):
         while True:
-            older = await older_at.begins()
-            await newer_at.begins()
+            older = await older_at.begin_request()
+            await newer_at.begin_request()
             await asyncio.wait({older.task}, timeout=0.2)
             if older.end is not None:
                 return older.end == FinishReason.SUPERSEDED
@@ -79,7 +79,7 @@ async def test_a_newer_request_on_one_gateway_supersedes_an_older_on_another(
 
 async def test_the_newer_request_continues(gateways: list[ClaimingGateway]) -> None:
     first, second = gateways
-    await _supersedes(first, second)
+    assert await _supersedes(first, second)
 
     newer = first.requests[-1]
     await asyncio.sleep(0.1)
@@ -90,13 +90,16 @@ async def test_the_newer_request_continues(gateways: list[ClaimingGateway]) -> N
 async def test_a_feed_ends_when_it_is_cancelled_at_any_step_of_its_start(
     paths: EmbeddedPaths, valkey: EmbeddedValkey
 ) -> None:
-    """A step is a pass of the event loop."""
+    """A step is a pass of the event loop.
+
+    If Valkey responds at once, the feed has subscribed after 13 passes.
+    """
     keep_cancellations()  # as the gateway does at its start
     endless = []
     for num_steps in range(80):
         gateway = ClaimingGateway(FakeClock())
         async with Redis.from_url(paths.redis_url.read_text().strip(), socket_timeout=5) as redis:
-            feed = SupersessionFeed(redis, gateway.queue, gateway.newest)
+            feed = SupersessionFeed(redis, gateway.queue, gateway.registry)
             running = asyncio.create_task(feed.run())
             for _ in range(num_steps):
                 await asyncio.sleep(0)
@@ -111,6 +114,9 @@ async def test_an_unreadable_message_is_ignored(
     gateways: list[ClaimingGateway], paths: EmbeddedPaths
 ) -> None:
     first, second = gateways
+    assert await _supersedes(first, second)
+    assert await _supersedes(second, first)  # so both gateways are connected
+
     async with Redis.from_url(paths.redis_url.read_text().strip()) as stranger:
         for message in (b"", b"\x93\x01\x02\x03", b"garbage" * 100):
             await stranger.publish(CHANNEL, message)
@@ -122,9 +128,10 @@ async def test_supersession_works_again_after_a_redis_restart(
     gateways: list[ClaimingGateway], valkey: EmbeddedValkey
 ) -> None:
     first, second = gateways
+    assert await _supersedes(first, second)
     valkey.child.stop()
     for _ in range(20):  # their messages cannot be sent, and must not block later ones
-        await first.begins()
+        await first.begin_request()
     await asyncio.sleep(0.3)
     valkey.launch()
     await asyncio.to_thread(await_ready, valkey)
