@@ -118,10 +118,13 @@ _IF_MATCH: Final = {
 }
 
 
+# In `openapi_extra`: see optimistic_locking.ACCEPTS_IF_MATCH.
+EXPECTED_VERSION_FIELD: Final = "x-expected-version"
 _SAFE_TO_REPEAT_FIELD: Final = "x-no-idempotency-key"
-# For `openapi_extra` of a POST that ignores an Idempotency-Key. It can run twice without harm. Such
-# an operation changes nothing or rejects a second change, returns a file, or waits for another
-# system.
+# For `openapi_extra` of a POST that ignores an Idempotency-Key. It can run twice without harm,
+# because it changes nothing or rejects a second change. Operations that return a file, or that wait
+# for another system (which an idempotent request may not, see idempotency.py), must be of this
+# kind.
 SAFE_TO_REPEAT: Final = {_SAFE_TO_REPEAT_FIELD: True}
 
 
@@ -134,6 +137,7 @@ class CaretApi(NinjaAPI):
 
     def get_openapi_operation_id(self, operation: Operation) -> str:
         group = (operation.tags or ["api"])[0]
+        # A view is named `list_all`, because `list` would hide Python's type.
         return f"{group}.{operation.view_func.__name__.removesuffix('_all')}"
 
     def get_openapi_schema(self, **kwargs: Any) -> OpenAPISchema:
@@ -154,7 +158,7 @@ def _complete_operation(path: str, method: str, operation: dict[str, Any]) -> No
     """Add the shared error responses and headers that apply to the operation."""
     if method == "post" and _SAFE_TO_REPEAT_FIELD not in operation:
         operation["parameters"] = [*operation.get("parameters", []), _IDEMPOTENCY_KEY]
-    if "x-expected-version" in operation:
+    if EXPECTED_VERSION_FIELD in operation:
         operation["parameters"] = [*operation.get("parameters", []), _IF_MATCH]
     for status, response in _ERROR_RESPONSES.items():
         if _can_have_status(status, path, operation):
@@ -171,7 +175,7 @@ def _can_have_status(status: int, path: str, operation: dict[str, Any]) -> bool:
         # token.
         return "security" in operation
     if status == 412:
-        return "x-expected-version" in operation
+        return EXPECTED_VERSION_FIELD in operation
     if status == 404:
         return "{" in path
     if status == 409 and _IDEMPOTENCY_KEY in operation.get("parameters", []):

@@ -12,13 +12,14 @@ from typing import Final
 
 from django.http import HttpRequest
 
+from console.api.openapi import EXPECTED_VERSION_FIELD
 from console.api.problems import Problem, ProblemRaised
 from tenants.base.errors import VersionConflict
 
 _ETAG: Final = re.compile(r'"v(\d{1,9})"')
 _ANY_VERSION: Final = "*"
 # For `openapi_extra`: the operation accepts If-Match.
-ACCEPTS_IF_MATCH: Final = {"x-expected-version": True}
+ACCEPTS_IF_MATCH: Final = {EXPECTED_VERSION_FIELD: True}
 
 
 def make_etag(version: int) -> str:

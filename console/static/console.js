@@ -80,14 +80,14 @@
 
   // Apply a filter as soon as it changes, and hide the button that serves browsers without scripts.
   document.addEventListener("change", (event) => {
-    const form = event.target.closest("form[data-live]");
+    const form = event.target.closest("form[data-submit-on-change]");
     if (form) form.requestSubmit();
   });
 
   // Show the buttons that need this script, and hide those that replace it.
   function adaptButtons(root) {
     for (const button of root.querySelectorAll("[data-dismiss], [data-copy]")) button.hidden = false;
-    for (const button of root.querySelectorAll("form[data-live] [data-apply]")) button.hidden = true;
+    for (const button of root.querySelectorAll("form[data-submit-on-change] [data-apply]")) button.hidden = true;
   }
   adaptButtons(document);
   // If the tabs do not all fit, scroll to the current one.

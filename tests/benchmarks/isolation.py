@@ -109,6 +109,7 @@ async def _measure(running: Running, num_prompts: int) -> Answers:
             Tenant(await stack.enter_async_context(open_stream(running.gateway_url, key)))
             for key in (running.acme_key, running.globex_key)
         ]
+        # The first request of a connection is slower, and is not measured.
         for tenant in (acme, globex):
             await tenant.request_completion(_prompts(text, 1)[0])
         for number in range(0, num_prompts, _PROMPTS_PER_ROUND):

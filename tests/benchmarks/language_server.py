@@ -29,6 +29,7 @@ import os
 import sys
 import tempfile
 import time
+import uuid
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
@@ -213,7 +214,6 @@ async def _ask_server(server: LanguageServer, buffer: OpenBuffer, change: Change
 async def _with_naive_client(running: Running, session: Session, replay: Replay) -> None:
     """Send a request at each change, at which the gateway ends the previous request."""
     text = session.text
-    number = 0
     files = [{"path": file.path, "text": file.text} for file in session.files]
     async with open_stream(running.gateway_url, running.acme_key) as stream:
         texts: dict[str, str] = {}
@@ -221,10 +221,9 @@ async def _with_naive_client(running: Running, session: Session, replay: Replay)
         reading = asyncio.create_task(_read_frames(stream, texts, has_ended))
 
         async def ask(change: Change) -> str:
-            nonlocal text, number
+            nonlocal text
             text, cursor = change.apply_to(text)
-            number += 1
-            name = str(number)
+            name = uuid.uuid4().hex  # the replay counts the IDs of all sessions
             has_ended[name] = asyncio.get_running_loop().create_future()
             around = {"prefix": text[:cursor], "suffix": text[cursor:], "files": files}
             frame = {"type": "complete", "id": name, "path": session.path, **around}

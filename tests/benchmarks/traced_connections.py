@@ -126,7 +126,7 @@ class Editors:
         return await self._take_observations()
 
     async def request_each_file_once(self, *, at_a_time: int) -> None:
-        """Request each file once, so that the engines cache every file's prompt."""
+        """Request each file once, so that the stable part of every file's prompt is cached."""
         remaining = deque(range(self.num))
 
         def send_following(_number: int) -> None:
@@ -156,8 +156,8 @@ class Editors:
                 "mode": "inline",
                 "path": f"src/module_{number}.py",
                 "language": "python",
-                # A sliding window, as many plug-ins send it, so that little of the prompt is
-                # cached.
+                # A window that moves with the cursor, as many plug-ins send it. So the engine must
+                # prefill most of the prompt each time.
                 "prefix": prefix[-_PREFIX_CHARS:],
                 "suffix": suffix[:_SUFFIX_CHARS],
                 "repository": {"name": "burst"},

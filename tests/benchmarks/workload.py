@@ -22,6 +22,7 @@ from tests.benchmarks.synthetic_engine import MODEL, PROMPT_TOKENS
 from tests.benchmarks.typing_developers import shuffled_places, typists
 
 _MAX_TOKENS: Final = 64
+_BEGUN_WORD: Final = "size"  # typed at the cursor
 _encode = msgspec.json.Encoder().encode
 
 
@@ -53,7 +54,7 @@ class NewFiles:
         Raises IndexError when all are used.
         """
         place = self._places.pop()
-        return f"{place.prefix}size", place.suffix
+        return place.prefix + _BEGUN_WORD, place.suffix
 
 
 def websocket_group(url: str, keys: Sequence[str], texts: Texts) -> ConnectionGroup:

@@ -1,4 +1,4 @@
-"""The rows of the usage table, of all tenants of a run."""
+"""The rows of the usage table, of all tenants of a run, and the wait until they are balanced."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -47,24 +47,25 @@ def settled_balance(
         with suppress(psycopg.OperationalError):
             rows = list(rows_of(world, tenants))
             took_s = time.monotonic() - began_s
-            if is_over or not balance(notes, rows, ()).missing:
-                return _balance_after_running_requests(notes, rows, read_notes), took_s
+            if is_over or not balance(notes, rows, later_notes=()).missing:
+                return _balance_with_later_notes(notes, rows, read_notes), took_s
         if is_over:
             raise TimeoutError("The database is still down.")
         world.revive()
         time.sleep(_POLL_S)
 
 
-def _balance_after_running_requests(
+def _balance_with_later_notes(
     notes: Sequence[Note], rows: Sequence[Row], read_notes: Callable[[], Sequence[Note]]
 ) -> Balance:
-    """Compare again until all is balanced, or until all requests in flight have ended.
+    """Compare the same rows with more and more notes.
 
-    A completion may be billed before its client notes its end.
+    Ends when all is balanced, or when all requests in flight must have ended. A completion may be
+    billed before its client notes its end, so a row can exist before its note.
     """
     deadline_s = time.monotonic() + MAX_REQUEST_S
     while True:
-        current = balance(notes, rows, read_notes()[len(notes) :])
+        current = balance(notes, rows, later_notes=read_notes()[len(notes) :])
         if current.is_balanced or time.monotonic() > deadline_s:
             return current
         time.sleep(_POLL_S)

@@ -42,7 +42,7 @@ class Editor:
         self.journal = FakeJournal()
         self.has_left = False
         self.opened: list[IncomingRequest] = []  # a warm-up for each opened file
-        self.edits: list[SuggestionEdit] = []
+        self.suggestion_edits: list[SuggestionEdit] = []
         self.principal = PRINCIPAL
         self.find_principal: Callable[[], Any] = lambda: self.principal
         self.clock = FakeClock()
@@ -50,7 +50,7 @@ class Editor:
             serve=self._serve,
             append_record=self.journal.append,
             warm_up=lambda _tenant_id, arrival: self.opened.append(arrival),
-            on_edited=self.edits.append,
+            on_edited=self.suggestion_edits.append,
             find_principal=lambda: self.find_principal(),
             find_modes=lambda principal: principal.modes,
             record_late_outcome=LateOutcomeRecorder(

@@ -26,7 +26,7 @@ def show_once(
     """
     modes = list_modes(created_key.key.scopes)
     context = {
-        "text": created_key.text,
+        "key_text": created_key.text,
         "line": key_line(member.actor, created_key.key),
         "is_new": is_new,
         "is_own": is_own,

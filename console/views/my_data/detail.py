@@ -60,6 +60,7 @@ class ConsentQuestion:
     is_allowed: bool  # the tenant allows its users to consent
     # True only for training: it requires consent to content capture, which the user has not given.
     is_content_capture_missing: bool
+    retention_days: int | None  # only for content capture; None: another kind, or nothing is stored
 
 
 @require_GET
@@ -76,10 +77,7 @@ def show_own_data(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     if actor.has_permission(Permission.MANAGE_OWN_CONSENT):
         consent = get_own_consent(actor=actor)
         context |= _RECEIPTS.page_context(request, member)
-        context |= {
-            "questions": _consent_questions(consent),
-            "retention_days": consent.retention_days,
-        }
+        context["questions"] = _consent_questions(consent)
     return render_page(request, member, "console/my_data/detail.html", context)
 
 
@@ -159,6 +157,7 @@ def _consent_questions(consent: OwnConsent) -> list[ConsentQuestion]:
             is_allowed=consent.allowance.is_granted(kind),
             is_content_capture_missing=kind is ConsentKind.TRAINING
             and not consent.consent.content_capture,
+            retention_days=consent.retention_days if kind is ConsentKind.CONTENT_CAPTURE else None,
         )
         for kind, version in USER_CONSENT_VERSIONS.items()
     ]

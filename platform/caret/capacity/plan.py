@@ -67,8 +67,9 @@ def compute_plan(figures: CapacityInputs) -> CapacityPlan:
     needed = gpus_at_utilisation(busy, figures.utilisation)
     num_gpus = figures.num_gpus or needed
     if busy >= num_gpus:
+        gpus = "1 GPU" if num_gpus == 1 else f"{num_gpus:,} GPUs"
         raise InvalidInput(
-            f"{figures.requests_per_s:,.6g} requests/s are more than {num_gpus:,} GPUs can do:"
+            f"{figures.requests_per_s:,.6g} requests/s are more than {gpus} can do:"
             f" they need at least {_count_stable_gpus(busy):,}; at a utilisation of"
             f" {figures.utilisation:.0%}, {needed:,} are needed."
         )

@@ -30,8 +30,8 @@ MAX_DEBOUNCE_MS: Final = 2_000
 class Settings:
     gateway_url: str = DEFAULT_GATEWAY_URL
     console_url: str = DEFAULT_CONSOLE_URL  # where the user signs in
-    # Shortest wait after a keystroke. If it is at most 75, there is no wait while responses are
-    # fast and the allowance of requests is not used up (rule 5 of `debounce`).
+    # Shortest wait after a keystroke. Exception: if it is not above the default, there is no wait
+    # while responses are fast and the allowance of requests is not used up (rule 5 of `debounce`).
     debounce_ms: int = 75
     complete_in_comments: bool = False  # suggest automatically in comments
     complete_in_strings: bool = True

@@ -14,6 +14,7 @@ from scim2_models import PatchOp
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Forbidden, InvalidValue
 from tenants.base.permissions import Permission, Role
+from tenants.base.validation.text import validate_text
 from tenants.identity.scim.provisioning import sync_member
 from tenants.identity.scim.queries import build_group_resources, find_group_row
 from tenants.identity.scim.resources import POLICY
@@ -166,8 +167,8 @@ def _find_removals(patch: PatchOp[ScimGroupResource]) -> set[str] | None:
         for operation in operations
         if operation.op == "remove"
     ]
-    member_ids = {match[1] for match in matches if match is not None}
-    return member_ids if len(member_ids) == len(operations) else None
+    member_ids = [match[1] for match in matches if match is not None]
+    return set(member_ids) if len(member_ids) == len(operations) else None
 
 
 def _require_few_changes(current: ScimGroupResource, patch: PatchOp[ScimGroupResource]) -> None:
@@ -217,7 +218,11 @@ def _find_member_ids(row: ScimGroup) -> set[uuid.UUID]:
 def _sync_members(
     actor: Actor, user_ids: set[uuid.UUID], now: datetime, *, groups_decide: bool = False
 ) -> None:
-    """Synchronize the members of these SCIM users. `groups_decide` is as in sync_member."""
+    """Synchronize the members of these SCIM users.
+
+    `groups_decide`: their group has set a role until now. So if no group sets a role any more, they
+    become developers.
+    """
     rows = ScimUser.objects.filter(tenant_id=actor.tenant_id, id__in=user_ids)
     for row in rows.order_by("id"):
         sync_member(actor=actor, row=row, now=now, groups_decide=groups_decide)
@@ -238,7 +243,8 @@ def _read_name(resource: ScimGroupResource) -> str:
 def _get_external_id(resource: ScimGroupResource) -> str:
     """Return the external ID; "": none. Raises InvalidValue."""
     text = resource.external_id or ""
-    if len(text) > MAX_TEXT_CHARS or "\0" in text:
+    validate_text("externalId", text)
+    if len(text) > MAX_TEXT_CHARS:
         raise InvalidValue("externalId", "Enter at most {most} characters.", most=MAX_TEXT_CHARS)
     return text
 

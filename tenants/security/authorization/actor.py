@@ -12,7 +12,9 @@ from caret.foundation.ids import LookupId, TenantId, UserId
 from tenants.base.errors import Forbidden
 from tenants.base.permissions import ALLOWED_WHILE_CLOSING, Permission, Role, role_has_permission
 
-_CLOSING: Final = gettext_noop("This tenant is closing. Only exports and erasures are possible.")
+_CLOSING: Final = gettext_noop(
+    "This tenant is closing. Only reading, exports and erasures are possible."
+)
 
 
 class ActorKind(StrEnum):
@@ -150,8 +152,9 @@ class Actor:
 
     def require_operator(self) -> None:
         """Check that the actor is the platform or an operator who may write. Raises Forbidden."""
-        if self.operator is None or not self.operator.can_change:
-            self.require_platform()
+        is_operator = self.operator is not None and self.operator.can_change
+        if self.kind is not ActorKind.PLATFORM and not is_operator:
+            raise Forbidden("Only an operator who may make changes can do this.")
 
 
 def build_system_actor(tenant_id: TenantId) -> Actor:

@@ -91,7 +91,8 @@ METRICS: Final = (
     ),
     Metric(
         "completion_acceptance",
-        f"CAR: suggestions accepted, of those shown for {MIN_SEEN_MS} ms or accepted.",
+        "Completion acceptance rate (CAR): suggestions accepted, as a whole or in parts, of those"
+        f" shown for {MIN_SEEN_MS} ms or accepted.",
         CounterSource.CLIENT,
         "share",
         completion_acceptance,

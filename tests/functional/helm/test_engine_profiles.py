@@ -77,19 +77,20 @@ def _render_fast_pool(**values: Any) -> Rendered:
     return render(changes={"pools": {"fast": values}})
 
 
-def _replica(rendered: Rendered, pool: str) -> dict[str, Any]:
+def _replica(rendered: Rendered, pool_name: str) -> dict[str, Any]:
     """Return the first replica's entry in the gateways' pools file, without its address."""
-    return {name: value for name, value in _replicas(rendered, pool)[0].items() if name != "url"}
+    (first, *_) = _replicas(rendered, pool_name)
+    return {name: value for name, value in first.items() if name != "url"}
 
 
-def _replicas(rendered: Rendered, pool: str) -> list[dict[str, Any]]:
+def _replicas(rendered: Rendered, pool_name: str) -> list[dict[str, Any]]:
     (pools_file,) = [
         config_map["data"]["pools.toml"]
         for config_map in rendered.of_kind("ConfigMap").values()
         if "pools.toml" in config_map["data"]
     ]
     pools = {pool["name"]: pool for pool in tomllib.loads(pools_file)["pools"]}
-    replicas: list[dict[str, Any]] = pools[pool]["replicas"]
+    replicas: list[dict[str, Any]] = pools[pool_name]["replicas"]
     return replicas
 
 

@@ -269,7 +269,7 @@ def test_an_overloaded_fleet_is_reported(gateway: Gateway) -> None:
     response = _page("capacity", query=values)
 
     assert response.status_code == 400
-    assert "requests/s are more than 1 GPUs can do" in response.content.decode()
+    assert "requests/s are more than 1 GPU can do" in response.content.decode()
 
 
 def test_an_unknown_queue_or_pool_is_ignored(gateway: Gateway) -> None:

@@ -137,11 +137,15 @@ def test_values_of_the_maximum_length_are_accepted(company: Company) -> None:
 @pytest.mark.parametrize(
     "tax",
     [
-        *(InvoiceTax("VAT", 0), InvoiceTax("", 1_900), InvoiceTax("VAT", 10_001)),
-        *(InvoiceTax("V", -1), InvoiceTax("V" * 41, 1_900), InvoiceTax("V\0", 1_900)),
+        InvoiceTax("VAT", 0),
+        InvoiceTax("", 1_900),
+        InvoiceTax("VAT", 10_001),
+        InvoiceTax("V", -1),
+        InvoiceTax("V" * 41, 1_900),
+        InvoiceTax("V\0", 1_900),
     ],
 )
-def test_a_tax_needs_both_a_name_and_a_valid_rate(company: Company, tax: InvoiceTax) -> None:
+def test_a_tax_without_a_valid_name_and_rate_is_rejected(company: Company, tax: InvoiceTax) -> None:
     with pytest.raises(InvalidValue) as exc_info:
         set_billing_profile(actor=company.platform, customer=CURRENT, tax=tax, now=NOW)
 
@@ -163,7 +167,7 @@ def test_two_concurrent_changes_are_applied_in_order(company: Company) -> None:
         wait_until(_is_lock_awaited, timeout_s=30)
     thread.join()
 
-    assert [(change.before or {})["name"] for change in changes_of(company)] == [
+    assert [(entry.before or {})["name"] for entry in changes_of(company)] == [
         "Initech",
         "Between",
     ]

@@ -39,12 +39,12 @@ def test_a_preview_counts_the_deletions_of_a_change(company: Company) -> None:
     assert count_old_records(company) == 3
 
 
-def test_a_preview_takes_the_shorter_period_of_the_policy(company: Company) -> None:
+def test_the_shorter_of_policy_and_preview_applies(company: Company) -> None:
     policy = serialize_policy(DEFAULT_POLICY) | {"retention_days": {"usage_records": 70}}
     set_policy(actor=owner(company), document=policy, reason="x", now=NOW)
-    add_records_of_age(company, 80, 100)
+    add_records_of_age(company, 68, 80, 100)
 
     longer = preview_purge(actor=owner(company), data_class=USAGE, days=90, now=NOW)
     shorter = preview_purge(actor=owner(company), data_class=USAGE, days=65, now=NOW)
 
-    assert (longer.would_delete, shorter.would_delete) == (2, 2)
+    assert (longer.would_delete, shorter.would_delete) == (2, 3)

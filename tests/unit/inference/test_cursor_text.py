@@ -1,4 +1,7 @@
-"""Closing brackets after the cursor, which editors insert, are left out of the suffix."""
+"""The rest of the cursor's line is left out of the suffix if it consists of closers.
+
+Closers are closing brackets and quotes, then at most one separator or `{`. Editors insert them.
+"""
 
 import pytest
 
@@ -7,7 +10,7 @@ from tests.fakes.cpu_guard import cpu_guard
 
 
 @pytest.mark.parametrize("rest_of_line", [")", '"])', " ) ;", "} ,\r", "`] {", ";"])
-def test_closing_brackets_after_the_cursor_are_skipped(rest_of_line: str) -> None:
+def test_closers_after_the_cursor_are_skipped(rest_of_line: str) -> None:
     assert CursorText("f(", f"{rest_of_line}\nb").strip_closers() == CursorText("f(", "\nb")
 
 

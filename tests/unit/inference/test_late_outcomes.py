@@ -72,7 +72,7 @@ async def test_the_text_of_a_late_outcome_is_dropped() -> None:
     async with open_editor() as editor:
         await report(editor, request_id=make_request_id(editor), text="planted")
 
-    assert editor.edits == []
+    assert editor.suggestion_edits == []
     assert "planted" not in str(editor.journal.records)
 
 

@@ -49,7 +49,7 @@ async def test_the_text_of_an_outcome_is_passed_on_and_not_recorded() -> None:
         await editor.waits_for_end("1")
         await editor.says("outcome", "1", event="accepted", chars=2, text="planted")
 
-    (edit,) = editor.edits
+    (edit,) = editor.suggestion_edits
     assert (edit.request_id, edit.text) == (editor.arrivals[0].request_id, "planted")
     assert "planted" not in str(editor.journal.records)
 

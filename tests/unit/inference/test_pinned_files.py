@@ -31,8 +31,8 @@ def test_prompts_of_two_users_with_different_open_files_have_the_same_beginning(
 
     pairs = zip(our_prompt.token_ids, their_prompt.token_ids, strict=False)
     num_shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
-    kinds = {segment.kind.value: segment.num_tokens for segment in our_prompt.segments}
-    assert num_shared >= kinds["repository"] + kinds["pinned_files"] > 20
+    tokens = {segment.kind.value: segment.num_tokens for segment in our_prompt.segments}
+    assert num_shared >= tokens["repository"] + tokens["pinned_files"] > 20
 
 
 def test_times_of_edits_do_not_move_pinned_files() -> None:

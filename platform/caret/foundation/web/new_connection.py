@@ -59,7 +59,7 @@ class NewConnection(asyncio.Protocol):
             address = None
         try:
             # `close` is the transport's method, because a parser replaces this object later.
-            self._slot = self._config.client_connections.admit(address, self._transport.abort)
+            self._slot = self._config.client_connections.admit(address, close=self._transport.abort)
         except TooManyConnections:
             self._transport.abort()
             return

@@ -33,8 +33,8 @@ _CLASS_COLUMNS: Final = (
     ExportColumn("rule_version", ColumnType.INTEGER),  # empty: the tenant has not set a rule yet
     ExportColumn("author_email", ColumnType.TEXT),
     ExportColumn("reason", ColumnType.TEXT),
-    # Fields of RecordCounts and DataClassReport. `records` and `oldest_at` are empty if no table
-    # has rows of this class per tenant.
+    # Fields of RecordCounts and DataClassReport. `records` and `oldest_at` are empty if a purge
+    # does not count this class; `oldest_at` is also empty if there are no records.
     ExportColumn("records", ColumnType.INTEGER),
     ExportColumn("oldest_at", ColumnType.TIME),
     ExportColumn("due", ColumnType.INTEGER),

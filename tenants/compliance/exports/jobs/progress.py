@@ -1,6 +1,7 @@
 """Progress of a job's members: the exports whose rows the job reads.
 
-The members of an evidence pack are all exports. Any other job has one member.
+An evidence pack contains every export, so its job has one member for each. Any other job reads one
+export, and has one member.
 """
 
 from collections.abc import Iterable, Sequence
@@ -20,7 +21,8 @@ class ExportProgress(msgspec.Struct, frozen=True, forbid_unknown_fields=True, om
     version: int  # of the definition, when the job was requested
     is_begun: bool = False
     is_reading_done: bool = False
-    place: str | None = None  # the next batch begins after this position; None: at the beginning
+    # The next batch begins after this position. None: at the beginning, or all is read.
+    place: str | None = None
     num_parts: int = 0
     rows: int = 0
     # The state before the first row was read, as in ProofStart.
