@@ -36,6 +36,7 @@ async def _filtered(
     prompt = replace(make_prompt(is_single_line=is_single_line), healed_prefix=healed)
     admitted = make_admitted(**fields)
     async with (
+        asyncio.timeout(10.0),  # an engine that hangs is read no further after the end
         engine.complete(make_engine_request()) as chunks,
         filter(chunks, admitted, prompt, trace, public_code=public_code) as texts,
     ):
