@@ -48,7 +48,7 @@ def choose_interpreter() -> str:
     """Return the path of the Python for `.venv`: this one, or a faster one of the same version.
 
     Compiled without `--enable-optimizations`, as pyenv does by default, Python takes a fifth more
-    CPU time. A Linux distribution's Python is always optimized.
+    CPU time. Linux distributions compile theirs with optimizations.
     """
     options = sysconfig.get_config_var("CONFIG_ARGS") or ""
     if "--enable-optimizations" in options or sys.base_prefix == "/usr":

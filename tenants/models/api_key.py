@@ -32,9 +32,9 @@ class ApiKey(models.Model):
     owner = models.ForeignKey(
         User, null=True, on_delete=models.PROTECT, db_index=False, related_name="+"
     )
-    # created_by: the user who created the key. issued_by: the user who was shown the current text.
-    # For both, if the request used another API key: the user to whom that key was issued. None: the
-    # platform, an operator, or unknown. The migration adds foreign keys from both to memberships.
+    # created_by: the user who created the key. issued_by: the user who saw the current key text.
+    # If a request with another API key did this, it is the user who saw the text of that key.
+    # None: the platform, an operator, or unknown. The migration adds foreign keys to memberships.
     created_by = models.ForeignKey(
         User, null=True, on_delete=models.PROTECT, db_index=False, related_name="+"
     )
