@@ -18,7 +18,7 @@ from pathlib import Path
 
 from tests.benchmarks.results import Report, median, say, windows
 from tests.unit.inference.filter_case_files import FilterCase, read_cases
-from tests.unit.inference.filter_case_results import is_more_broken, show
+from tests.unit.inference.filter_case_results import get_shown_text, is_more_broken
 
 MIN_SHARE = 0.95
 
@@ -35,7 +35,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 async def _measure(cases: Sequence[FilterCase], num_rounds: int, report: Report) -> None:
-    shown_texts = {case.name: await show(case) for case in cases}
+    shown_texts = {case.name: await get_shown_text(case) for case in cases}
     wrong_cases = [case for case in cases if shown_texts[case.name] != case.expected]
     broken_cases = [case for case in cases if is_more_broken(case, shown_texts[case.name])]
     for case in wrong_cases:
@@ -71,7 +71,7 @@ def _say_shares(property_name: str, values: Iterable[str], wrong_values: Iterabl
 async def _measure_cpu_ms(cases: Sequence[FilterCase]) -> float:
     began_s = time.process_time()
     for case in cases:
-        await show(case)
+        await get_shown_text(case)
     return (time.process_time() - began_s) * 1_000 / len(cases)
 
 

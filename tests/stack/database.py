@@ -22,8 +22,10 @@ FEW_TENANTS: Final = 30  # truncating a hundred tables takes as long as visiting
 
 @pytest.fixture(scope="module")
 def few_tenants(services: Services) -> None:
-    """Delete the tenants of earlier modules when there are many. Tasks that visit each tenant would
-    take longer and longer."""
+    """Delete the tenants of earlier modules when there are many.
+
+    Otherwise, tasks that visit each tenant would take longer and longer.
+    """
     if services.paths.up_file.exists():
         return  # a running installation has tenants in this database
     with psycopg.connect(

@@ -21,7 +21,7 @@ AUTOMATIC: Final = 2
 class LanguageServer:
     process: asyncio.subprocess.Process
     statuses: list[str] = field(default_factory=list)  # in the order of their notifications
-    num_grown: int = 0  # notifications that more text of a shown suggestion has arrived
+    num_grown: int = 0  # notifications of more text for a shown suggestion
     chat_parts: list[dict[str, Any]] = field(default_factory=list)  # contexts and texts of chats
     _responses: dict[int, asyncio.Future[Any]] = field(default_factory=dict)
     _ids: "count[int]" = field(default_factory=lambda: count(1))
@@ -140,8 +140,8 @@ async def language_server(
     can_grow: bool = False,
     command: Sequence[str] = (sys.executable, "-m", "caret_ls"),
 ) -> AsyncIterator[LanguageServer]:
-    """Start a server, initialize it with `folder` as the workspace, and shut it down as editors
-    do."""
+    """Start a server and initialize it with `folder` as the workspace. At the end, shut it down as
+    editors do."""
     process = await asyncio.create_subprocess_exec(
         *command,
         stdin=asyncio.subprocess.PIPE,

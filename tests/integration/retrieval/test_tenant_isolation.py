@@ -52,6 +52,7 @@ def test_in_strict_isolation_a_colleague_finds_nothing(acme: TenantIndex) -> Non
     acme.index_file("invoices.py", INVOICE, scope=ADA)
 
     assert acme.search("invoice total", scope=ALICE) == []
+    # In strict isolation, there is no index of the whole tenant.
     assert acme.query("invoice total", scope=SHOP) == []
     assert acme.search("invoice total", scope=ADA) != []
 
@@ -129,15 +130,17 @@ def test_without_a_tenant_the_table_cannot_be_read(acme: TenantIndex) -> None:
         RetrievalChunk.objects.count()
 
 
-def test_a_query_without_a_filter_sees_one_tenants_rows(
+def test_a_query_without_a_filter_sees_no_rows_of_another_tenant(
     acme: TenantIndex, globex: TenantIndex
 ) -> None:
     acme.index_file("invoices.py", INVOICE)
-    nearest = "SELECT id FROM tenants_retrieval_chunk ORDER BY embedding <=> %s::vector"
+    nearest_chunks = "SELECT id FROM tenants_retrieval_chunk ORDER BY embedding <=> %s::vector"
 
     with tenant_scope(globex.company.tenant_id), connection.cursor() as cursor:
-        cursor.execute(nearest, [str(embedding_of("invoice total"))])
-        assert cursor.fetchall() == []
+        cursor.execute(nearest_chunks, [str(embedding_of("invoice total"))])
+        rows = cursor.fetchall()
+
+    assert rows == []
 
 
 def test_the_table_contains_no_clear_text(acme: TenantIndex, services: Services) -> None:
@@ -187,20 +190,21 @@ def test_redis_contains_no_clear_text_and_messages_expire(acme: TenantIndex) -> 
 
     assert acme.company.tenant_id.encode() in redis_before  # in the envelope, in clear text
     assert planted_word.encode() not in redis_before + redis_afterwards
-    assert all(0 < wait_ms <= TRIM_AGE_MS for wait_ms in expiries_ms)
+    assert all(0 < expiry_ms <= TRIM_AGE_MS for expiry_ms in expiries_ms)
     assert 0 < connect_to_redis().pttl(build_results_key(gateway)) <= MAX_AGE_S * 1_000
     assert connect_to_redis().xlen(FILES) == connect_to_redis().xlen(QUERIES) == 0
 
 
 def test_messages_that_no_worker_reads_are_trimmed(acme: TenantIndex) -> None:
-    old = f"{int(time.time() * 1_000) - MAX_AGE_S * 1_000}-0"
-    connect_to_redis().xadd(FILES, {FIELD: b"old"}, id=old)
+    # Stream entry IDs begin with the time in milliseconds.
+    old_id = f"{int(time.time() * 1_000) - MAX_AGE_S * 1_000}-0"
+    connect_to_redis().xadd(FILES, {FIELD: b"old"}, id=old_id)
 
     acme.send_file("invoices.py", INVOICE)
 
     entries: Any = connect_to_redis().xrange(FILES)
     assert len(entries) == 1
-    assert entries[0][0] != old.encode()
+    assert entries[0][0] != old_id.encode()
 
 
 def test_logs_contain_neither_text_nor_names(acme: TenantIndex, services: Services) -> None:
@@ -233,10 +237,10 @@ def _dump_table(services: Services, index: TenantIndex) -> bytes:
         cursor.execute("SELECT * FROM tenants_retrieval_chunk")
         rows = cursor.fetchall()
     assert rows
-    return b"|".join(_bytes(value) for row in rows for value in row)
+    return b"|".join(_to_bytes(value) for row in rows for value in row)
 
 
-def _bytes(value: object) -> bytes:
+def _to_bytes(value: object) -> bytes:
     if isinstance(value, bytes | memoryview):
         return bytes(value)
     return str(value).encode()

@@ -36,6 +36,6 @@ def domain(company: Company) -> str:
 
 @pytest.fixture
 def provider(company: Company) -> Provider:
-    from tests.integration.scim.provider import provider_of
+    from tests.integration.scim.provider import make_provider
 
-    return provider_of(company)
+    return make_provider(company)

@@ -12,7 +12,7 @@ from tests.fixtures.companies import Company, Person
 from tests.integration.scim.provider import Provider
 
 
-def members(company: Company) -> dict[str, Role]:
+def roles_by_email(company: Company) -> dict[str, Role]:
     return {row.email: row.role for row in list_members(tenant_id=company.tenant_id)}
 
 

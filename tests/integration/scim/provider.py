@@ -9,14 +9,14 @@ from django.test import Client
 from tests.fixtures.companies import Company
 from tests.fixtures.users import make_scim_token
 
-PATCH = "urn:ietf:params:scim:api:messages:2.0:PatchOp"
+PATCH_SCHEMA = "urn:ietf:params:scim:api:messages:2.0:PatchOp"
 USER = "urn:ietf:params:scim:schemas:core:2.0:User"
 GROUP = "urn:ietf:params:scim:schemas:core:2.0:Group"
 
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    text: str  # of its bearer token
+    bearer_token: str
 
     def request(self, method: str, path: str, body: object = None, **headers: str) -> Any:
         return Client().generic(
@@ -24,7 +24,7 @@ class Provider:
             f"/scim/v2/{path}",
             "" if body is None else json.dumps(body),
             content_type="application/scim+json",
-            headers={"Authorization": f"Bearer {self.text}", **headers},
+            headers={"Authorization": f"Bearer {self.bearer_token}", **headers},
         )
 
     def create_user(self, email: str, **fields: object) -> Any:
@@ -42,9 +42,10 @@ class Provider:
 
     def patch(self, path: str, *operations: object, **headers: str) -> Any:
         return self.request(
-            "PATCH", path, {"schemas": [PATCH], "Operations": list(operations)}, **headers
+            "PATCH", path, {"schemas": [PATCH_SCHEMA], "Operations": list(operations)}, **headers
         )
 
 
-def provider_of(company: Company) -> Provider:
+def make_provider(company: Company) -> Provider:
+    """Return a provider with a new SCIM token of the company."""
     return Provider(make_scim_token(company)[1])

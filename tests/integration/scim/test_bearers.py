@@ -42,7 +42,7 @@ def test_invalid_bodies_are_rejected(provider: Provider, body: str) -> None:
         "/scim/v2/Users",
         body,
         content_type="application/scim+json",
-        headers={"Authorization": f"Bearer {provider.text}"},
+        headers={"Authorization": f"Bearer {provider.bearer_token}"},
     )
 
     assert response.status_code == 400

@@ -29,4 +29,5 @@ def test_the_conformance_suite_passes(monkeypatch: pytest.MonkeyPatch) -> None:
         result for result in results if result.status not in (Status.SUCCESS, Status.SKIPPED)
     ]
     assert [f"{result.title}: {result.reason}" for result in failures] == []
+    # Far fewer checks succeed if the suite skips a feature that the server does not announce.
     assert sum(result.status is Status.SUCCESS for result in results) >= 40

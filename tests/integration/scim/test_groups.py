@@ -23,12 +23,13 @@ from tenants.security.authorization.actor import Actor
 from tenants.security.authorization.directory import list_members
 from tests.fixtures.companies import Cast, Company
 from tests.fixtures.users import make_colleague, make_domain, make_team
-from tests.integration.scim.provider import GROUP, Provider, provider_of
+from tests.integration.scim.people import roles_by_email
+from tests.integration.scim.provider import GROUP, Provider, make_provider
 
 
 @pytest.fixture
 def people(company: Company, provider: Provider) -> dict[str, str]:
-    """Return the SCIM IDs by email address."""
+    """Provision two users, and return their SCIM IDs by email address."""
     domain = f"{secrets.token_hex(4)}.example"
     make_domain(company, domain, verified=True)
     return {
@@ -41,10 +42,6 @@ def list_team_emails(company: Company, team_id: str) -> set[str]:
         actor=company.platform, limit=100, cursor=None, team_id=UUID(team_id)
     )
     return {row.email for row in page.rows}
-
-
-def roles(company: Company) -> dict[str, Role]:
-    return {row.email: row.role for row in list_members(tenant_id=company.tenant_id)}
 
 
 def map_group(company: Company, group_id: str, role: Role | None) -> None:
@@ -116,7 +113,10 @@ def test_a_mapped_group_gives_its_members_their_role(
 
     map_group(company, group["id"], Role.AUDITOR)
 
-    assert (roles(company)[ada], roles(company)[bob]) == (Role.AUDITOR, Role.DEVELOPER)
+    assert (roles_by_email(company)[ada], roles_by_email(company)[bob]) == (
+        Role.AUDITOR,
+        Role.DEVELOPER,
+    )
 
 
 def test_the_role_with_the_highest_priority_of_several_groups_counts(
@@ -126,7 +126,7 @@ def test_the_role_with_the_highest_priority_of_several_groups_counts(
     for name, role in (("Finance", Role.BILLING), ("Auditors", Role.AUDITOR)):
         map_group(company, provider.create_group(name, ada_id)["id"], role)
 
-    assert roles(company)[ada] is Role.AUDITOR
+    assert roles_by_email(company)[ada] is Role.AUDITOR
 
 
 def test_leaving_a_mapped_group_makes_a_member_a_developer_again(
@@ -140,7 +140,7 @@ def test_leaving_a_mapped_group_makes_a_member_a_developer_again(
         f"Groups/{group['id']}", {"op": "remove", "path": f'members[value eq "{ada_id}"]'}
     )
 
-    assert roles(company)[ada] is Role.DEVELOPER
+    assert roles_by_email(company)[ada] is Role.DEVELOPER
 
 
 @pytest.mark.parametrize("ending", ["deleted", "unmapped"])
@@ -156,7 +156,7 @@ def test_deleting_or_unmapping_a_group_ends_its_role(
     else:
         map_group(company, group["id"], None)
 
-    assert roles(company)[ada] is Role.DEVELOPER
+    assert roles_by_email(company)[ada] is Role.DEVELOPER
 
 
 def test_groups_can_neither_grant_nor_remove_the_owner_role(
@@ -171,7 +171,7 @@ def test_groups_can_neither_grant_nor_remove_the_owner_role(
         map_group(company, group["id"], Role.OWNER)
     map_group(company, group["id"], Role.AUDITOR)
 
-    assert roles(company)[owner.email] is Role.OWNER
+    assert roles_by_email(company)[owner.email] is Role.OWNER
 
 
 def test_an_administrator_cannot_map_groups(company: Company, provider: Provider) -> None:
@@ -246,7 +246,7 @@ def test_another_tenants_token_finds_no_groups(
     company: Company, provider: Provider, people: dict[str, str], cast: Cast
 ) -> None:
     group = provider.create_group("Platform", *people.values())
-    other_provider = provider_of(cast.globex)
+    other_provider = make_provider(cast.globex)
     foreign_group = {
         "schemas": [GROUP],
         "displayName": secrets.token_hex(4),

@@ -21,11 +21,11 @@ def test_a_user_cannot_join_a_group_above_the_limit_of_hard_budgets(
     for group_id in groups:
         make_budget(company, holder=BudgetTarget(BudgetScope.TEAM, UUID(group_id)))
     ada_id = provider.create_user(f"ada@{domain}")["id"]
-    joins = {"op": "add", "path": "members", "value": [{"value": ada_id}]}
+    join = {"op": "add", "path": "members", "value": [{"value": ada_id}]}
 
-    answers = [provider.patch(f"Groups/{group_id}", joins) for group_id in groups]
+    responses = [provider.patch(f"Groups/{group_id}", join) for group_id in groups]
 
-    assert [answer.status_code for answer in answers] == [200, 409]
-    assert "hard budgets of 2 teams; the limit is 1" in answers[1].json()["detail"]
+    assert [response.status_code for response in responses] == [200, 409]
+    assert "hard budgets of 2 teams; the limit is 1" in responses[1].json()["detail"]
     user = provider.request("GET", f"Users/{ada_id}").json()
     assert [group["value"] for group in user["groups"]] == groups[:1]

@@ -9,12 +9,12 @@ from tenants.identity.invitations.operations import InvitationBearer, accept_inv
 from tenants.identity.member_lifecycle import remove_member
 from tests.fixtures.companies import Cast, Company, Person
 from tests.fixtures.users import Mailbox, make_colleague, make_domain, send_invitation
-from tests.integration.scim.people import members, provision
-from tests.integration.scim.provider import USER, Provider, provider_of
+from tests.integration.scim.people import provision, roles_by_email
+from tests.integration.scim.provider import USER, Provider, make_provider
 
 
 def make_removed_member(company: Company, domain: str, provider: Provider) -> tuple[str, Person]:
-    """Provision a member, remove this member as the owner, and return SCIM ID and person."""
+    """Provision a member, and remove them as the owner. Return the SCIM ID and the person."""
     scim_id, ada = provision(provider, company, f"ada@{domain}")
     remove_member(
         actor=company.people[Role.OWNER].actor, user_id=ada.user_id, reason="", now=timezone.now()
@@ -30,7 +30,7 @@ def test_a_manually_removed_member_is_reported_as_inactive(
     assert provider.request("GET", f"Users/{scim_id}").json()["active"] is False
 
 
-def test_other_changes_than_an_activation_do_not_restore_a_removed_member(
+def test_changes_other_than_an_activation_do_not_restore_a_removed_member(
     company: Company, domain: str, provider: Provider
 ) -> None:
     scim_id, ada = make_removed_member(company, domain, provider)
@@ -41,7 +41,7 @@ def test_other_changes_than_an_activation_do_not_restore_a_removed_member(
     provider.create_group("Platform", scim_id)
     make_domain(company, f"{secrets.token_hex(4)}.example", verified=True)
 
-    assert ada.email not in members(company)
+    assert ada.email not in roles_by_email(company)
 
 
 def test_an_activation_restores_a_removed_member(
@@ -51,7 +51,7 @@ def test_an_activation_restores_a_removed_member(
 
     provider.patch(f"Users/{scim_id}", {"op": "replace", "path": "active", "value": True})
 
-    assert members(company)[ada.email] is Role.DEVELOPER
+    assert roles_by_email(company)[ada.email] is Role.DEVELOPER
 
 
 def test_verifying_a_domain_does_not_restore_a_removed_member(
@@ -63,7 +63,7 @@ def test_verifying_a_domain_does_not_restore_a_removed_member(
 
     make_domain(company, f"{company.slug}.example", verified=True)
 
-    assert colleague.email not in members(company)
+    assert colleague.email not in roles_by_email(company)
 
 
 def test_a_member_invited_again_stays_after_the_next_scim_change(
@@ -79,7 +79,7 @@ def test_a_member_invited_again_stays_after_the_next_scim_change(
 
     provider.create_group("Platform", scim_id)
 
-    assert ada.email in members(company)
+    assert ada.email in roles_by_email(company)
     assert provider.request("GET", f"Users/{scim_id}").json()["active"] is True
 
 
@@ -87,7 +87,7 @@ def test_another_tenants_record_of_the_same_user_stays_active(
     company: Company, domain: str, provider: Provider, cast: Cast
 ) -> None:
     scim_id, ada = provision(provider, company, f"ada@{domain}")
-    other_provider = provider_of(cast.globex)
+    other_provider = make_provider(cast.globex)
     foreign_id = other_provider.create_user(ada.email)["id"]
 
     remove_member(actor=company.platform, user_id=ada.user_id, reason="", now=timezone.now())

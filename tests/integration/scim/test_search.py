@@ -12,7 +12,7 @@ from tenants.base.permissions import Role
 from tenants.identity.scim import queries, search
 from tenants.models import ScimGroupMember
 from tests.fixtures.companies import Cast, Company, make_company
-from tests.integration.scim.provider import Provider, provider_of
+from tests.integration.scim.provider import Provider, make_provider
 from tests.integration.scim.test_request_limits import make_scim_users
 from tests.stack.services import Services
 
@@ -53,10 +53,10 @@ GO_GROUP_FILTER = quote('displayName eq "Go people"')
 
 
 @pytest.fixture(scope="module")
-def people(services: Services, django_db_blocker: DjangoDbBlocker) -> Provider:
-    """Make a provider with users. Tests search them and change nothing."""
+def provider_with_users(services: Services, django_db_blocker: DjangoDbBlocker) -> Provider:
+    """Return a provider that has created four users. Tests search them and change nothing."""
     with django_db_blocker.unblock():
-        provider = provider_of(make_company("searched", {Role.OWNER: "olga"}))
+        provider = make_provider(make_company("searched", {Role.OWNER: "olga"}))
         ada = {"value": "Ada@acme.example", "type": "work", "primary": True}
         second = {"value": "ada@Second.example", "type": "home"}
         zoe = {"value": "zoë@acme.example"}
@@ -72,6 +72,7 @@ def people(services: Services, django_db_blocker: DjangoDbBlocker) -> Provider:
 
 @contextmanager
 def evaluate_in_python() -> Iterator[None]:
+    """Let the server evaluate filters in Python, as if SQL could express none of them."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(search, "_translate_filter", lambda *_: None)
         yield
@@ -84,15 +85,17 @@ def find_ids(provider: Provider, kind: str, text: str, suffix: str = "") -> list
 
 
 @pytest.mark.parametrize("text", [*BY_COLUMN, *NOT_BY_COLUMN])
-def test_user_filters_give_the_same_result_in_sql_and_python(people: Provider, text: str) -> None:
+def test_user_filters_give_the_same_result_in_sql_and_python(
+    provider_with_users: Provider, text: str
+) -> None:
     with evaluate_in_python():
-        expected = find_ids(people, "Users", text)
+        expected = find_ids(provider_with_users, "Users", text)
 
-    assert find_ids(people, "Users", text) == expected
+    assert find_ids(provider_with_users, "Users", text) == expected
 
 
-def test_common_filters_find_the_expected_number_of_users(people: Provider) -> None:
-    num_found = {text: len(find_ids(people, "Users", text)) for text in BY_COLUMN}
+def test_common_filters_find_the_expected_number_of_users(provider_with_users: Provider) -> None:
+    num_found = {text: len(find_ids(provider_with_users, "Users", text)) for text in BY_COLUMN}
 
     assert num_found == BY_COLUMN
 
@@ -109,10 +112,8 @@ def test_common_filters_find_the_expected_number_of_users(people: Provider) -> N
 def test_group_filters_give_the_same_result_in_sql_and_python(
     provider: Provider, text: str
 ) -> None:
-    ada, bob = (
-        provider.create_user("ada@acme.example")["id"],
-        provider.create_user("bob@acme.example")["id"],
-    )
+    ada = provider.create_user("ada@acme.example")["id"]
+    bob = provider.create_user("bob@acme.example")["id"]
     go = provider.create_group("Go people", ada, bob)["id"]
     provider.create_group("Rust people", bob)
     provider.create_group("Nobody else")
@@ -122,7 +123,7 @@ def test_group_filters_give_the_same_result_in_sql_and_python(
 
     assert find_ids(provider, "Groups", filter_text) == expected
     assert find_ids(provider, "Groups", filter_text, "&excludedAttributes=members") == expected
-    if "{" in text:
+    if "{" in text:  # the filter names ada or the Go group
         assert expected == [go]
 
 
@@ -141,10 +142,10 @@ def test_indexed_filters_have_no_search_limit(
     assert provider.request("GET", f"Users?filter={quote(text)}").status_code == 200
 
 
-def test_another_tenants_users_are_not_found(people: Provider, cast: Cast) -> None:
-    other_provider = provider_of(cast.globex)
+def test_another_tenants_users_are_not_found(provider_with_users: Provider, cast: Cast) -> None:
+    other_provider = make_provider(cast.globex)
 
-    assert find_ids(people, "Users", next(iter(BY_COLUMN)))
+    assert find_ids(provider_with_users, "Users", next(iter(BY_COLUMN)))
     assert [text for text in BY_COLUMN if find_ids(other_provider, "Users", text)] == []
 
 

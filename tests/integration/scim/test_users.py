@@ -16,8 +16,8 @@ from tenants.security.authorization.directory import find_memberships, find_user
 from tests.fakes.console_client import Client
 from tests.fixtures.companies import Cast, Company, make_key
 from tests.fixtures.users import make_colleague, make_domain, send_invitation
-from tests.integration.scim.people import make_alert, members, provision
-from tests.integration.scim.provider import USER, Provider, provider_of
+from tests.integration.scim.people import make_alert, provision, roles_by_email
+from tests.integration.scim.provider import USER, Provider, make_provider
 
 ENTERPRISE = "urn:ietf:params:scim:schemas:extension:enterprise:2.0:User"
 
@@ -27,13 +27,13 @@ def test_a_provisioned_user_becomes_a_developer(
 ) -> None:
     provider.create_user(f"Ada@{domain}", displayName="Ada Lovelace")
 
-    assert members(company)[f"ada@{domain}"] is Role.DEVELOPER
+    assert roles_by_email(company)[f"ada@{domain}"] is Role.DEVELOPER
     assert User.objects.get(email=f"ada@{domain}").name == "Ada Lovelace"
     assert not User.objects.get(email=f"ada@{domain}").has_usable_password()
 
 
 @pytest.mark.parametrize("is_claimed", [False, True])
-def test_a_user_of_an_unverified_domain_is_recorded_but_not_a_member(
+def test_a_user_of_an_unverified_domain_gets_neither_an_account_nor_a_membership(
     company: Company, provider: Provider, is_claimed: bool
 ) -> None:
     domain = f"{secrets.token_hex(4)}.example"
@@ -42,7 +42,7 @@ def test_a_user_of_an_unverified_domain_is_recorded_but_not_a_member(
     email = f"ada@{domain}"
     provider.create_user(email)
 
-    assert email not in members(company)
+    assert email not in roles_by_email(company)
     assert find_user(email=email) is None
 
 
@@ -69,7 +69,7 @@ def test_verifying_a_domain_admits_users_provisioned_before(
 
     make_domain(company, name, verified=True)
 
-    assert f"ada@{name}" in members(company)
+    assert f"ada@{name}" in roles_by_email(company)
 
 
 @pytest.mark.parametrize(
@@ -90,12 +90,12 @@ def test_deactivation_ends_the_membership_and_the_keys(
     response = provider.patch(f"Users/{scim_id}", operation)
 
     assert response.json()["active"] is False
-    assert ada.email not in members(company)
+    assert ada.email not in roles_by_email(company)
     found_key = find_key(actor=company.platform, lookup_id=key.lookup_id, now=timezone.now())
     assert found_key.state is KeyState.REVOKED
 
 
-def test_deactivating_a_user_ends_their_session(
+def test_a_deactivated_user_loses_access_to_the_tenant(
     company: Company, domain: str, provider: Provider
 ) -> None:
     scim_id, ada = provision(provider, company, f"ada@{domain}")
@@ -107,6 +107,7 @@ def test_deactivating_a_user_ends_their_session(
 
     provider.patch(f"Users/{scim_id}", {"op": "replace", "path": "active", "value": False})
 
+    # 401: the session has ended. 403: the session opens no tenant.
     assert (before, browser.get("/api/v1/tenant").status_code) in {(200, 401), (200, 403)}
 
 
@@ -118,7 +119,7 @@ def test_a_reactivated_user_is_a_member_again(
 
     provider.patch(f"Users/{scim_id}", {"op": "Replace", "path": "active", "value": "True"})
 
-    assert members(company)[ada.email] is Role.DEVELOPER
+    assert roles_by_email(company)[ada.email] is Role.DEVELOPER
 
 
 def test_deleting_ends_the_membership_and_the_record(
@@ -129,7 +130,7 @@ def test_deleting_ends_the_membership_and_the_record(
     response = provider.request("DELETE", f"Users/{scim_id}")
 
     assert response.status_code == 204
-    assert ada.email not in members(company)
+    assert ada.email not in roles_by_email(company)
     assert provider.request("GET", f"Users/{scim_id}").status_code == 404
 
 
@@ -143,7 +144,7 @@ def test_the_last_owner_cannot_be_deactivated(company: Company, provider: Provid
     )
 
     assert response.status_code == 409
-    assert members(company)[owner.email] is Role.OWNER
+    assert roles_by_email(company)[owner.email] is Role.OWNER
     assert provider.request("GET", f"Users/{scim_id}").json()["active"] is True
 
 
@@ -155,11 +156,11 @@ def test_provisioning_an_existing_member_keeps_their_role(
 
     provider.create_user(alice.email)
 
-    assert members(company)[alice.email] is Role.ADMINISTRATOR
+    assert roles_by_email(company)[alice.email] is Role.ADMINISTRATOR
 
 
 @pytest.mark.parametrize(
-    ("query", "number"),
+    ("query", "num_found"),
     [
         ('userName eq "ADA@{d}"', 1),
         ('userName eq "ada@{d}"', 1),
@@ -171,7 +172,7 @@ def test_provisioning_an_existing_member_keeps_their_role(
     ],
 )
 def test_filters_of_common_identity_providers_work(
-    domain: str, provider: Provider, query: str, number: int
+    domain: str, provider: Provider, query: str, num_found: int
 ) -> None:
     provider.create_user(
         f"ada@{domain}",
@@ -185,7 +186,7 @@ def test_filters_of_common_identity_providers_work(
     )
 
     assert response.status_code == 200, response.content
-    assert response.json()["totalResults"] == number
+    assert response.json()["totalResults"] == num_found
 
 
 def test_an_invalid_filter_is_refused(provider: Provider) -> None:
@@ -370,18 +371,18 @@ def test_another_tenants_token_finds_no_users(
     company: Company, domain: str, provider: Provider, cast: Cast
 ) -> None:
     user = provider.create_user(f"ada@{domain}")
-    other_provider = provider_of(cast.globex)
+    other_provider = make_provider(cast.globex)
     path = f"Users/{user['id']}"
 
-    answers = [
+    responses = [
         other_provider.request("GET", path),
         other_provider.request("PUT", path, {"schemas": [USER], "userName": "x"}),
         other_provider.patch(path, {"op": "replace", "path": "active", "value": False}),
         other_provider.request("DELETE", path),
     ]
 
-    assert [answer.status_code for answer in answers] == [404] * 4
     user_list = other_provider.request("GET", f"Users?filter=userName%20eq%20%22ada@{domain}%22")
+    assert [response.status_code for response in responses] == [404] * 4
     assert user_list.json()["totalResults"] == 0
     assert provider.request("GET", path).json()["active"] is True
 
@@ -395,5 +396,5 @@ def test_a_provisioned_member_stays_after_the_domain_is_released(
 
     release_domain(actor=company.platform, domain_id=UUID(domain_id), now=timezone.now())
 
-    assert ada.email in members(company)
+    assert ada.email in roles_by_email(company)
     assert UserId(ada.user_id) == find_user(email=ada.email)

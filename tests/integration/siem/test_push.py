@@ -156,15 +156,15 @@ def test_a_failing_sink_is_retried_with_increasing_delays(
     attach_webhook(company, hook)
     hook.statuses = [500] * 3
     began_at = clock.now
-    waits = []
+    waits_s = []
     for _ in range(3):
         deliver_due_entries(clock=clock)
         next_attempt = get_sink(company).next_attempt_at
         assert next_attempt is not None
-        waits.append((next_attempt - clock.now).total_seconds())
+        waits_s.append((next_attempt - clock.now).total_seconds())
         clock.now = next_attempt
 
-    assert waits == [5, 10, 20]
+    assert waits_s == [5, 10, 20]
     assert (get_sink(company).failed_since, get_sink(company).num_failures) == (began_at, 3)
 
 
@@ -341,14 +341,14 @@ def test_a_failing_sink_does_not_stop_another(company: Company, hook: Hook, cloc
 
 
 @pytest.mark.parametrize("stored", [b"not JSON", b'{"address": "URL", "secret": "whsec_!"}'])
-def test_a_broken_sink_of_one_tenant_does_not_stop_another_tenants(
+def test_a_broken_sink_of_one_tenant_does_not_stop_another_tenants_sink(
     company: Company, hook: Hook, clock: Clock, stored: bytes
 ) -> None:
     with webhook() as other_hook:
-        broken, other_company = attach_webhook(company, other_hook), make_neighbour()
+        broken_sink, other_company = attach_webhook(company, other_hook), make_neighbour()
         data = stored.replace(b"URL", other_hook.url.encode())
-        seal_context = SealContext("tenants_auditsink", "sealed", str(broken.id))
-        scope = f"audit-sink:{broken.id}"
+        seal_context = SealContext("tenants_auditsink", "sealed", str(broken_sink.id))
+        scope = f"audit-sink:{broken_sink.id}"
         sealed = seal_in_scope(
             company.tenant_id, scope, context=seal_context, data=data, now=clock()
         )

@@ -18,11 +18,12 @@ from tests.integration.siem.sink_fixtures import attach_webhook, get_sink
 
 @pytest.fixture
 def failing_sink(company: Company, hook: Hook, clock: Clock) -> SinkView:
-    """Make a sink that has failed so often that its next attempt is in an hour."""
+    """Return a sink that has failed 13 times, so that its next attempt is in an hour."""
     sink = attach_webhook(company, hook)
     hook.statuses = [500]
     with tenant_scope(company.tenant_id):
         AuditSink.objects.update(num_failures=12)
+
     deliver_due_entries(clock=clock)
     assert get_sink(company).next_attempt_at == clock.now + timedelta(hours=1)
     return sink

@@ -57,7 +57,7 @@ def test_entries_are_sent_again_after_a_syslog_disconnection(
     assert get_sink(company).last_error == "The receiver is not reachable."
 
     syslog.resets_connections = False
-    clock.advance(seconds=6)
+    clock.advance(seconds=6)  # a sink is first retried after 5
     deliver_due_entries(clock=clock)
 
     assert syslog.sequences == list(range(1, 8))
@@ -73,7 +73,7 @@ def test_syslog_over_tls_requires_a_valid_certificate(
         assert get_sink(company).last_error == "The TLS certificate is not valid."
 
         monkeypatch.setenv("SSL_CERT_FILE", str(authority))
-        clock.advance(seconds=6)
+        clock.advance(seconds=6)  # a sink is first retried after 5
         deliver_due_entries(clock=clock)
 
         assert syslog.sequences == list(range(1, 8))
@@ -93,6 +93,7 @@ def test_a_delivery_succeeds_if_the_receiver_keeps_the_connection_open(
     with syslog_server(context if scheme == "syslog+tls" else None) as syslog:
         syslog.keeps_connections = True
         attach_syslog(company, syslog, scheme=scheme)
+
         deliver_due_entries(clock=clock)
 
     assert syslog.sequences == list(range(1, 8))
@@ -109,7 +110,7 @@ def test_webhooks_over_tls_require_a_valid_certificate(
         assert get_sink(company).last_error == "The TLS certificate is not valid."
 
         monkeypatch.setenv("SSL_CERT_FILE", str(authority))
-        clock.advance(seconds=6)
+        clock.advance(seconds=6)  # a sink is first retried after 5
         deliver_due_entries(clock=clock)
 
         assert hook.sequences == list(range(1, 8))
@@ -141,7 +142,7 @@ def test_unresponsive_dns_does_not_delay_other_sinks(
         hanging_sends = [
             asyncio.create_task(send_test_message(address, hook.secret)) for address in addresses
         ]
-        await asyncio.sleep(0.2)
+        await asyncio.sleep(0.2)  # until all of them wait for DNS
         try:
             await send_test_message(good_address, hook.secret)
         finally:
@@ -156,11 +157,11 @@ def test_unresponsive_dns_does_not_delay_other_sinks(
 
 
 async def send_test_message(text: str, secret: str) -> None:
-    address, networks = parse_address(text, LOOPBACK), LOOPBACK
+    address = parse_address(text, LOOPBACK)
     message = SinkMessage("x", TEST, "2026-11-21T12:00:00Z", None, {"sequence": 7})
     if address.kind is SinkKind.SYSLOG:
-        await send_syslog(Destination(address, None, networks), [message])
+        await send_syslog(Destination(address, None, LOOPBACK), [message])
         return
-    destination = Destination(address, secret, networks)
+    destination = Destination(address, secret, LOOPBACK)
     async with webhook_sender(destination, lambda: datetime.now(UTC)) as sender:
         await sender.send_message(message)

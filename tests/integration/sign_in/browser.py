@@ -30,8 +30,8 @@ class Browser:
         self.client.post("/account/confirm", {"password": PASSWORD})
         page = self.client.get("/account/second-factor/app")
         secret = str(page.context["form"].secret)
-        answer = self.client.post("/account/second-factor/app", {"code": code_of(secret)})
-        assert answer.status_code == 302, answer.content
+        response = self.client.post("/account/second-factor/app", {"code": code_of(secret)})
+        assert response.status_code == 302, response.content
         return secret
 
 
@@ -41,5 +41,6 @@ def code_of(secret: str, *, later_by: int = 0) -> str:
 
 
 def new_browser(person: Person) -> Browser:
+    """Return a browser with its own address, because attempts are counted by address."""
     octets = ".".join(str(secrets.randbelow(250) + 1) for _ in range(3))
     return Browser(Client(REMOTE_ADDR=f"10.{octets}"), person)

@@ -38,9 +38,13 @@ def request_assertion(
     return idp.assertion_for(html.unescape(match[1]), email)
 
 
-def post(client: Client, company: Company, answer: str) -> Any:
-    """Post the provider's response from another site, as a browser does: without the cookie of the
-    session. Follow the redirect with the client."""
+def post_saml(client: Client, company: Company, saml_response: str) -> Any:
+    """Post the provider's response, follow the redirect with the user's client, and return the
+    console's last response.
+
+    The post has no session cookie, because a browser sends none with a form of another site.
+    """
     provider_client = fresh_client()
-    response = provider_client.post(f"/sign-in/saml/{company.tenant_id}", {"SAMLResponse": answer})
+    form = {"SAMLResponse": saml_response}
+    response = provider_client.post(f"/sign-in/saml/{company.tenant_id}", form)
     return client.get(response["Location"]) if response.status_code == 303 else response

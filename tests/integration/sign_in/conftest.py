@@ -35,6 +35,7 @@ def server() -> Iterator[OpenIdProvider]:
 
 @pytest.fixture
 def provider(server: OpenIdProvider) -> OpenIdProvider:
+    """Return the provider without the settings of earlier tests."""
     server.claims, server.signing_key, server.raw, server.extra_fields = {}, None, {}, {}
     server.sign, server.keys = None, None
     return server

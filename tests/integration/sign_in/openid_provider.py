@@ -55,6 +55,7 @@ class OpenIdProvider:
         return f"{redirect_url.path}?{urlencode({'code': code, 'state': query['state']})}"
 
     def token(self, form: dict[str, str]) -> dict[str, Any] | None:
+        """Return the token response; None if the request is invalid. A code works once."""
         query = self.codes.pop(form.get("code", ""), None)
         if query is None or form.get("client_secret") != CLIENT_SECRET:
             return None
@@ -77,6 +78,7 @@ class OpenIdProvider:
         return {"access_token": "x", "token_type": "Bearer", "id_token": signed} | self.extra_fields
 
     def document(self, path: str) -> dict[str, Any] | None:
+        """Return the configuration or the published keys; None for another path."""
         if path == "/.well-known/openid-configuration":
             return {
                 "issuer": self.issuer,
@@ -100,14 +102,14 @@ def running_provider() -> Iterator[OpenIdProvider]:
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            self._answer(provider.document(self.path))
+            self._respond(provider.document(self.path))
 
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"])).decode()
             form = {name: values[0] for name, values in parse_qs(body).items()}
-            self._answer(provider.token(form) if self.path == "/token" else None)
+            self._respond(provider.token(form) if self.path == "/token" else None)
 
-        def _answer(self, document: dict[str, Any] | None) -> None:
+        def _respond(self, document: dict[str, Any] | None) -> None:
             if (pieces := provider.raw.get(self.path)) is not None:
                 with suppress(OSError):  # the client has disconnected
                     self.wfile.writelines(pieces())

@@ -69,8 +69,8 @@ def open_link(path: str) -> Client:
 
 
 def is_unusable(path: str) -> bool:
-    answer = fresh_client().get(path)
-    return answer.status_code == 404 and _UNUSABLE_LINK in answer.content
+    response = fresh_client().get(path)
+    return response.status_code == 404 and _UNUSABLE_LINK in response.content
 
 
 def find_user_row(person: Person) -> User:

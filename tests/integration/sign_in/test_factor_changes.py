@@ -24,7 +24,7 @@ def _mails_in_memory(settings: LazySettings) -> None:
     mail.outbox = []
 
 
-def entries(company: Company) -> list[AuditEntry]:
+def list_factor_entries(company: Company) -> list[AuditEntry]:
     with tenant_scope(company.tenant_id):
         rows = AuditEntry.objects.filter(action__startswith="second_factor.")
         return list(rows.order_by("sequence"))
@@ -49,7 +49,7 @@ def renew_codes(olga: Person) -> None:
     browser_with_app(olga).client.post("/account/recovery-codes/new")
 
 
-def with_added_passkey(olga: Person) -> with_passkey.Browser:
+def browser_with_passkey(olga: Person) -> with_passkey.Browser:
     browser = with_passkey.Browser(olga)
     browser.sign_in()
     browser.add(SoftPasskey())
@@ -57,11 +57,11 @@ def with_added_passkey(olga: Person) -> with_passkey.Browser:
 
 
 def add_passkey(olga: Person) -> None:
-    with_added_passkey(olga)
+    browser_with_passkey(olga)
 
 
 def remove_passkey(olga: Person) -> None:
-    browser = with_added_passkey(olga)
+    browser = browser_with_passkey(olga)
     page = browser.client.get("/account/second-factor")
     (passkey,) = page.context["passkeys"]
     browser.client.post(f"/account/passkeys/{passkey.instance.pk}/remove")
@@ -88,27 +88,27 @@ def test_a_factor_change_is_mailed_to_the_user_and_audited_in_each_tenant(
     companies: list[Company], olga: Person, cast: Cast, change: Callable[[Person], None]
 ) -> None:
     action, before, after, subject = CHANGES[change]
-    num_before = len(entries(cast.globex))
+    num_before = len(list_factor_entries(cast.globex))
 
     change(olga)
 
     for company in companies:
-        entry = entries(company)[-1]
+        entry = list_factor_entries(company)[-1]
         assert (entry.action, entry.before, entry.after) == (action, before, after)
         assert (str(entry.actor_id), entry.target) == (olga.user_id, f"user:{olga.user_id}")
         assert (entry.address or "").startswith("10.")
-    assert len(entries(cast.globex)) == num_before, "not in another tenant's log"
+    assert len(list_factor_entries(cast.globex)) == num_before, "not in another tenant's log"
     message = mail.outbox[-1]
     assert message.to == [olga.email]
     assert subject in message.subject
-    assert (entries(companies[0])[-1].address or "") in message.body
+    assert (list_factor_entries(companies[0])[-1].address or "") in message.body
 
 
 def test_a_change_sends_one_mail_and_adds_one_entry(companies: list[Company], olga: Person) -> None:
     add_passkey(olga)
 
     assert len(mail.outbox) == 1
-    assert [len(entries(company)) for company in companies] == [1, 1]
+    assert [len(list_factor_entries(company)) for company in companies] == [1, 1]
 
 
 def test_a_change_that_cannot_be_audited_is_rolled_back(
@@ -118,14 +118,14 @@ def test_a_change_that_cannot_be_audited_is_rolled_back(
     browser.client.raise_request_exception = False
     mail.outbox = []
 
-    def broken(**_: object) -> None:
+    def raise_error(**_: object) -> None:
         raise ZeroDivisionError("planted")
 
     with monkeypatch.context() as failing:
-        failing.setattr(account_changes, "record_change", broken)
-        answer = browser.client.post("/account/second-factor/app/remove")
+        failing.setattr(account_changes, "record_change", raise_error)
+        response = browser.client.post("/account/second-factor/app/remove")
 
-    assert answer.status_code == 500
+    assert response.status_code == 500
     assert b"Authenticator app" in browser.client.get("/account/second-factor").content
     assert new_browser(olga).sign_in() == "/sign-in/code", "the app must still be required"
     assert mail.outbox == []
@@ -148,4 +148,4 @@ def test_a_failed_mail_is_logged_without_the_address(
         olga.user_id
     ]
     assert olga.email not in str(logs)
-    assert len(entries(companies[0])) == 1
+    assert len(list_factor_entries(companies[0])) == 1

@@ -61,7 +61,7 @@ def test_a_slow_provider_times_out(owner: Person, provider: OpenIdProvider) -> N
 
 
 @pytest.mark.parametrize(
-    "answer",
+    "raw_response",
     [
         send_endless_body,
         lambda: [b"HTTP/1.1 200 OK\r\n\r\n[]"],
@@ -74,11 +74,11 @@ def test_a_slow_provider_times_out(owner: Person, provider: OpenIdProvider) -> N
 )
 @pytest.mark.parametrize("path", [CONFIGURATION, "/token", "/keys"])
 def test_an_invalid_provider_response_is_rejected(
-    owner: Person, provider: OpenIdProvider, path: str, answer: Callable[[], Iterable[bytes]]
+    owner: Person, provider: OpenIdProvider, path: str, raw_response: Callable[[], Iterable[bytes]]
 ) -> None:
     client = fresh_client()
     redirect_url = provider.authorize(provider_url(client, owner.email))
-    provider.claims, provider.raw = {"email": owner.email}, {path: answer}
+    provider.claims, provider.raw = {"email": owner.email}, {path: raw_response}
 
     response = client.get(redirect_url)
 
@@ -89,29 +89,32 @@ def test_an_invalid_provider_response_is_rejected(
 def test_a_redirect_by_the_provider_is_not_followed(
     owner: Person, provider: OpenIdProvider
 ) -> None:
-    def elsewhere() -> list[bytes]:
-        followed.append(1)
+    requested_paths: list[str] = []
+
+    def serve_redirect_target() -> list[bytes]:
+        requested_paths.append("/elsewhere")
         return [OK, b"{}"]
 
-    followed: list[int] = []
-    moved = b"HTTP/1.1 302 Found\r\nLocation: /elsewhere\r\n\r\n"
-    provider.raw = {CONFIGURATION: lambda: [moved], "/elsewhere": elsewhere}
+    redirect = b"HTTP/1.1 302 Found\r\nLocation: /elsewhere\r\n\r\n"
+    provider.raw = {CONFIGURATION: lambda: [redirect], "/elsewhere": serve_redirect_target}
 
     response = request_sign_in(owner)
 
-    assert (response.status_code, followed) == (503, [])
+    assert response.status_code == 503
+    assert requested_paths == []
 
 
 def test_each_tenant_has_a_limit_of_concurrent_provider_requests(
     company: Company, owner: Person, provider: OpenIdProvider
 ) -> None:
+    other_company = make_company("hooli", {Role.OWNER: "hank"})
+    make_domain(other_company, f"{other_company.slug}.example", verified=True)
+    configure_provider(other_company, provider)
+
     with ExitStack() as held_slots:
-        for _ in range(8):  # the limit
+        for _ in range(8):  # the limit of one tenant
             held_slots.enter_context(OUTBOUND_LIMIT.acquire(company.tenant_id))
         refusal = request_sign_in(owner)
-        other_company = make_company("hooli", {Role.OWNER: "hank"})
-        make_domain(other_company, f"{other_company.slug}.example", verified=True)
-        configure_provider(other_company, provider)
         accepted = request_sign_in(other_company.people[Role.OWNER])
 
     assert (refusal.status_code, refusal["Retry-After"]) == (503, "5")
@@ -136,13 +139,14 @@ def redis_keys() -> set[bytes]:
 
 def test_a_large_token_does_not_fill_redis(owner: Person, provider: OpenIdProvider) -> None:
     """Valkey never evicts keys, so tokens in its keys could fill its memory."""
-    client, before = fresh_client(), redis_keys()
+    client = fresh_client()
+    keys_before = redis_keys()
 
     sign_in_through(client, provider, owner.email, jti="j" * 180_000, exp=int(time.time()) + 10**9)
 
     assert is_signed_in(client)
     # The new keys are counters of sign-in attempts. None contains the token's `jti`.
-    assert all(len(name) < 200 for name in redis_keys() - before)
+    assert all(len(name) < 200 for name in redis_keys() - keys_before)
 
 
 @pytest.mark.parametrize(

@@ -88,8 +88,8 @@ def test_a_provider_without_a_verified_domain_does_not_replace_passwords(
     other_company = make_company("hooli", {Role.OWNER: "hank"})
     make_domain(other_company, f"{other_company.slug}.example")
     configure_provider(other_company, provider)
-
     client = fresh_client()
+
     response = client.post(
         "/sign-in", {"email": other_company.people[Role.OWNER].email, "password": PASSWORD}
     )
@@ -156,9 +156,9 @@ def test_an_invalid_token_is_refused(
     owner: Person, provider: OpenIdProvider, claims: dict[str, object]
 ) -> None:
     client = fresh_client()
-
     redirect_url = provider.authorize(provider_url(client, owner.email))
     provider.claims = {"email": owner.email, **claims}
+
     response = client.get(redirect_url)
 
     assert response.status_code == 403
@@ -190,11 +190,12 @@ def test_a_redirect_of_another_browsers_sign_in_is_refused(
     assert not is_signed_in(victim)
 
 
-def test_the_redirect_works_once(owner: Person, provider: OpenIdProvider) -> None:
+def test_a_redirect_of_the_provider_works_once(owner: Person, provider: OpenIdProvider) -> None:
     client = fresh_client()
     redirect_url = provider.authorize(provider_url(client, owner.email))
     provider.claims = {"email": owner.email}
     client.get(redirect_url)
+    assert is_signed_in(client)
     client.post("/sign-out")
 
     client.get(redirect_url)

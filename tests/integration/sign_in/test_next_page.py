@@ -50,27 +50,29 @@ def browser(person: Person) -> Browser:
 
 @pytest.mark.parametrize("path", ["/sign-in", "/sign-in/passkey"])
 @pytest.mark.parametrize(
-    ("target", "leads_to"), [*((target, "/") for target in FOREIGN_TARGETS), (OWN_PAGE, OWN_PAGE)]
+    ("target", "expected_location"),
+    [*((target, "/") for target in FOREIGN_TARGETS), (OWN_PAGE, OWN_PAGE)],
 )
 def test_the_sign_in_page_redirects_a_signed_in_user_only_to_own_pages(
-    browser: Browser, path: str, target: str, leads_to: str
+    browser: Browser, path: str, target: str, expected_location: str
 ) -> None:
-    answer = browser.client.get(path, {"next": target})
+    response = browser.client.get(path, {"next": target})
 
-    assert (answer.status_code, answer["Location"]) == (302, leads_to)
+    assert (response.status_code, response["Location"]) == (302, expected_location)
 
 
 @pytest.mark.parametrize(
-    ("target", "leads_to"), [*((target, "/") for target in FOREIGN_TARGETS), (OWN_PAGE, OWN_PAGE)]
+    ("target", "expected_location"),
+    [*((target, "/") for target in FOREIGN_TARGETS), (OWN_PAGE, OWN_PAGE)],
 )
 def test_a_password_sign_in_redirects_only_to_own_pages(
-    person: Person, target: str, leads_to: str
+    person: Person, target: str, expected_location: str
 ) -> None:
     form = {"email": person.email, "password": PASSWORD}
 
-    answer = fresh_client().post("/sign-in", form | {"next": target})
+    response = fresh_client().post("/sign-in", form | {"next": target})
 
-    assert (answer.status_code, answer["Location"]) == (302, leads_to)
+    assert (response.status_code, response["Location"]) == (302, expected_location)
 
 
 @for_each_foreign_target
@@ -98,10 +100,10 @@ def test_the_passkey_form_contains_no_foreign_target(target: str) -> None:
 
 @pytest.mark.parametrize("target", [*FOREIGN_TARGETS, OWN_PAGE])
 def test_a_step_up_by_password_redirects_only_to_own_pages(browser: Browser, target: str) -> None:
-    answer = browser.client.post("/account/confirm", {"password": PASSWORD, "next": target})
+    response = browser.client.post("/account/confirm", {"password": PASSWORD, "next": target})
 
-    assert answer.status_code == 302
-    assert answer["Location"] == (OWN_PAGE if target == OWN_PAGE else "/")
+    assert response.status_code == 302
+    assert response["Location"] == (OWN_PAGE if target == OWN_PAGE else "/")
 
 
 @pytest.mark.parametrize("target", [*FOREIGN_TARGETS, OWN_PAGE])
@@ -109,10 +111,10 @@ def test_a_step_up_by_code_redirects_only_to_own_pages(browser: Browser, target:
     secret = browser.set_up_app()
     form = {"code": code_of(secret, later_by=1), "next": target}
 
-    answer = browser.client.post("/account/confirm/code", form)
+    response = browser.client.post("/account/confirm/code", form)
 
-    assert answer.status_code == 302
-    assert answer["Location"] == (OWN_PAGE if target == OWN_PAGE else "/")
+    assert response.status_code == 302
+    assert response["Location"] == (OWN_PAGE if target == OWN_PAGE else "/")
 
 
 @for_each_foreign_target
@@ -123,9 +125,9 @@ def test_an_openid_sign_in_redirects_only_to_own_pages(
     redirect_url = provider.authorize(provider_url(client, owner.email, next=target))
     provider.claims = {"email": owner.email}
 
-    answer = client.get(f"{redirect_url}&{urlencode({'next': target})}")
+    response = client.get(f"{redirect_url}&{urlencode({'next': target})}")
 
-    assert (answer.status_code, answer["Location"]) == (302, "/")
+    assert (response.status_code, response["Location"]) == (302, "/")
 
 
 @for_each_foreign_target
@@ -135,13 +137,13 @@ def test_a_saml_relay_state_is_never_followed(company: Company, owner: Person, t
     set_saml_provider(actor=company.platform, config=provider_config, now=timezone.now())
     client = fresh_client()
 
-    answer = _sign_in_with_saml(client, idp, company, {"email": owner.email, "next": target})
+    response = _sign_in_with_saml(client, idp, company, {"email": owner.email, "next": target})
 
-    assert (answer.status_code, answer["Location"]) == (302, "/")
+    assert (response.status_code, response["Location"]) == (302, "/")
 
 
 def _hidden_next(page: str) -> str:
-    """Return the value of the form's hidden field."""
+    """Return the value of the form's hidden field `next`."""
     match = re.search(r'name="next" value="([^"]*)"', page)
     assert match is not None, page
     return match[1]

@@ -39,7 +39,7 @@ def passkey(owner: Person) -> SoftPasskey:
     return passkey
 
 
-def row_of(person: Person) -> Authenticator:
+def find_passkey_row(person: Person) -> Authenticator:
     return Authenticator.objects.get(user_id=person.user_id, type="webauthn")
 
 
@@ -75,12 +75,12 @@ def test_signing_in_redirects_only_to_pages_of_the_console(
 def test_a_passkey_is_a_second_factor_after_a_password(owner: Person, passkey: SoftPasskey) -> None:
     browser = Browser(owner)
 
-    leads_to, was_signed_in = browser.sign_in(), browser.is_signed_in()
+    next_page, was_signed_in = browser.sign_in(), browser.is_signed_in()
     challenge = read_challenge(browser.client.get("/sign-in/code"))
     form = {"credential": json.dumps(passkey.get(challenge))}
     response = browser.client.post("/sign-in/code", form)
 
-    assert (leads_to, was_signed_in) == ("/sign-in/code", False)
+    assert (next_page, was_signed_in) == ("/sign-in/code", False)
     assert response["Location"] == "/"
     assert browser.is_signed_in()
 
@@ -143,15 +143,15 @@ def test_the_first_passkey_creates_recovery_codes(owner: Person, passkey: SoftPa
 
 def test_a_passkey_response_works_once(owner: Person, passkey: SoftPasskey) -> None:
     browser, other_browser = Browser(owner), Browser(owner)
-    answer = passkey.get(browser.request_challenge())
+    credential = passkey.get(browser.request_challenge())
     other_browser.request_challenge()
 
-    replayed = other_browser.post_response(answer)
-    browser.post_response(answer)
+    replayed = other_browser.post_response(credential)
+    browser.post_response(credential)
     browser.client.post("/sign-out")
-    second_response = browser.post_response(answer)
+    second_use = browser.post_response(credential)
 
-    assert (replayed.status_code, second_response.status_code) == (400, 400)
+    assert (replayed.status_code, second_use.status_code) == (400, 400)
     assert not other_browser.is_signed_in()
     assert not browser.is_signed_in()
 
@@ -171,13 +171,13 @@ def test_a_passkey_with_another_users_handle_is_refused(
     company: Company, owner: Person, passkey: SoftPasskey
 ) -> None:
     thief = Browser(company.people[Role.DEVELOPER])
-    own = SoftPasskey()
+    thiefs_passkey = SoftPasskey()
     thief.sign_in()
-    thief.add(own)
+    thief.add(thiefs_passkey)
     thief.client.post("/sign-out")
-    own.user = passkey.user
+    thiefs_passkey.user = passkey.user
 
-    response = thief.post_response(own.get(thief.request_challenge()))
+    response = thief.post_response(thiefs_passkey.get(thief.request_challenge()))
 
     assert response.status_code == 400
     assert not thief.is_signed_in()
@@ -229,22 +229,19 @@ def test_only_the_first_passkey_ends_other_sessions(company: Company) -> None:
     browser.sign_in()
     other_browser.sign_in()
     browser.add(SoftPasskey())
-    after_first = other_browser.is_signed_in()
+    other_browser_after_first_passkey = other_browser.is_signed_in()
     later_browser.sign_in()
-    later_browser.client.post("/sign-in/code", {"code": codes_of(browser)[0]})
+    later_browser.client.post("/sign-in/code", {"code": list_recovery_codes(browser)[0]})
 
     browser.add(SoftPasskey())
 
-    assert (after_first, later_browser.is_signed_in(), browser.is_signed_in()) == (
-        False,
-        True,
-        True,
-    )
+    assert not other_browser_after_first_passkey
+    assert later_browser.is_signed_in()
+    assert browser.is_signed_in()
 
 
-def codes_of(browser: Browser) -> list[str]:
-    page = browser.client.get("/account/recovery-codes")
-    return list(page.context["unused_codes"])
+def list_recovery_codes(browser: Browser) -> list[str]:
+    return list(browser.client.get("/account/recovery-codes").context["unused_codes"])
 
 
 @pytest.mark.parametrize("path", ["/account/passkeys/new", "/account/passkeys/{pk}"])
@@ -254,7 +251,7 @@ def test_changing_passkeys_requires_a_step_up(
     browser = Browser(owner)
     browser.post_response(passkey.get(browser.request_challenge()))
 
-    response = browser.client.post(path.format(pk=row_of(owner).pk), {"name": "x"})
+    response = browser.client.post(path.format(pk=find_passkey_row(owner).pk), {"name": "x"})
 
     assert response["Location"].startswith("/account/confirm")
 
@@ -265,19 +262,19 @@ def test_a_step_up_works_with_the_passkey(owner: Person, passkey: SoftPasskey) -
     address = "/account/confirm/passkey?next=/account/passkeys/new"
     page = browser.client.get(address)
 
-    wrong_answer = browser.client.post(address, {"credential": json.dumps({"no": "answer"})})
-    challenge = read_challenge(wrong_answer)
+    refused = browser.client.post(address, {"credential": json.dumps({"no": "credential"})})
+    challenge = read_challenge(refused)
     form = {"credential": json.dumps(passkey.get(challenge)), "next": "/account/passkeys/new"}
-    right_answer = browser.client.post("/account/confirm/passkey", form)
+    accepted = browser.client.post("/account/confirm/passkey", form)
 
     assert b"Use your password instead" in page.content
-    assert b"sent an unexpected response" in wrong_answer.content
-    assert right_answer["Location"] == "/account/passkeys/new"
+    assert b"sent an unexpected response" in refused.content
+    assert accepted["Location"] == "/account/passkeys/new"
     assert browser.client.get("/account/passkeys/new").status_code == 200
 
 
 def test_a_user_renames_and_removes_a_passkey(owner: Person, passkey: SoftPasskey) -> None:
-    browser, pk = Browser(owner), row_of(owner).pk
+    browser, pk = Browser(owner), find_passkey_row(owner).pk
     browser.post_response(passkey.get(browser.request_challenge()))
     browser.confirm()
 
@@ -288,24 +285,24 @@ def test_a_user_renames_and_removes_a_passkey(owner: Person, passkey: SoftPasske
     assert b"&lt;b&gt;Old &amp; grey&lt;/b&gt;" in factor_page
     assert not Authenticator.objects.filter(user_id=owner.user_id).exists()
     other_browser = Browser(owner)
-    answer = passkey.get(other_browser.request_challenge())
-    assert other_browser.post_response(answer).status_code == 400
+    credential = passkey.get(other_browser.request_challenge())
+    assert other_browser.post_response(credential).status_code == 400
 
 
 def test_another_users_passkey_cannot_be_renamed_or_removed(
     company: Company, owner: Person, passkey: SoftPasskey
 ) -> None:
-    other_browser, pk = Browser(company.people[Role.DEVELOPER]), row_of(owner).pk
+    other_browser, pk = Browser(company.people[Role.DEVELOPER]), find_passkey_row(owner).pk
     other_browser.sign_in()
     other_browser.confirm()
 
-    answers = [
+    statuses = [
         other_browser.client.post(f"/account/passkeys/{pk}{action}", {"name": "x"}).status_code
         for action in ("", "/remove")
     ]
 
-    assert answers == [404, 404]
-    assert row_of(owner).wrap().name == "Laptop"
+    assert statuses == [404, 404]
+    assert find_passkey_row(owner).wrap().name == "Laptop"
 
 
 def test_only_the_needed_fields_of_a_response_are_stored(owner: Person) -> None:
@@ -313,46 +310,49 @@ def test_only_the_needed_fields_of_a_response_are_stored(owner: Person) -> None:
     browser.sign_in()
     browser.confirm()
     challenge = read_challenge(browser.client.get("/account/passkeys/new"))
-    answer = passkey.create(challenge) | {"planted": "\0 anything"}
-    browser.client.post("/account/passkeys/new", {"name": "x", "credential": json.dumps(answer)})
+    credential = passkey.create(challenge) | {"planted": "\0 anything"}
+    form = {"name": "x", "credential": json.dumps(credential)}
 
-    data = row_of(owner).data
+    browser.client.post("/account/passkeys/new", form)
 
+    data = find_passkey_row(owner).data
     assert set(data["credential"]) == {"id", "rawId", "type", "response", "clientExtensionResults"}
 
 
 def malformed_responses() -> list[str]:
+    """Return broken JSON, JSON of a wrong structure, and responses to another challenge."""
     passkey = SoftPasskey()
     options = {"challenge": "eA", "rpId": "x", "rp": {"id": "x"}, "user": {"id": "eA"}}
     request = {"publicKey": options}
     creation, assertion = passkey.create(request), passkey.get(request)
     broken: list[object] = [None, 1, "x", [], {}, {"response": 1}, {"id": "é", "rawId": "é"}]
-    for answer in (creation, assertion):
+    for response in (creation, assertion):
         broken += [
-            answer,
-            {**answer, "id": 1},
-            {**answer, "rawId": "\0"},
-            {**answer, "type": None},
-            {**answer, "clientExtensionResults": []},
-            {**answer, "clientExtensionResults": {"credProps": 1}},
+            response,
+            {**response, "id": 1},
+            {**response, "rawId": "\0"},
+            {**response, "type": None},
+            {**response, "clientExtensionResults": []},
+            {**response, "clientExtensionResults": {"credProps": 1}},
         ]
-        for name in answer["response"]:
+        for name in response["response"]:
             for value in (None, 1, "é", "AAAA"):
-                broken.append({**answer, "response": {**answer["response"], name: value}})
-    texts = [json.dumps(answer) for answer in broken]
+                broken.append({**response, "response": {**response["response"], name: value}})
+    texts = [json.dumps(malformed) for malformed in broken]
     return [*texts, "", "{", "\0", "[" * 9_000, '{"a":' * 3_000, "9" * 5_000, "x" * 100_000]
 
 
 def test_a_malformed_response_causes_no_server_error(owner: Person, passkey: SoftPasskey) -> None:
-    browser, waiting = Browser(owner), Browser(owner)
+    browser, browser_at_code_page = Browser(owner), Browser(owner)
     browser.post_response(passkey.get(browser.request_challenge()))
     browser.confirm()
-    waiting.sign_in()
+    browser_at_code_page.sign_in()
 
     for text in malformed_responses():
         form = {"credential": text}
         assert Browser(owner).client.post("/sign-in/passkey", form).status_code == 400, text
-        assert waiting.client.post("/sign-in/code", form).status_code == 200, text
+        # These two pages show their form again, with status 200.
+        assert browser_at_code_page.client.post("/sign-in/code", form).status_code == 200, text
         assert browser.client.post("/account/passkeys/new", form).status_code == 200, text
 
     assert Authenticator.objects.filter(user_id=owner.user_id, type="webauthn").count() == 1
@@ -362,7 +362,7 @@ def test_the_number_of_passkeys_per_user_is_limited(owner: Person) -> None:
     browser = Browser(owner)
     browser.sign_in()
     browser.add(SoftPasskey())
-    row = row_of(owner)
+    row = find_passkey_row(owner)
     Authenticator.objects.bulk_create(
         Authenticator(user_id=owner.user_id, type="webauthn", data=row.data) for _ in range(19)
     )
@@ -373,12 +373,11 @@ def test_the_number_of_passkeys_per_user_is_limited(owner: Person) -> None:
 
 
 def test_passkey_challenges_are_rate_limited(owner: Person) -> None:
-    client = Browser(owner).client
+    client, page = Browser(owner).client, "/sign-in/passkey"
 
-    answers = [client.post("/sign-in/passkey").status_code for _ in range(MAX_TRIES_OF_NETWORK + 1)]
+    statuses = [client.post(page).status_code for _ in range(MAX_TRIES_OF_NETWORK + 1)]
 
-    assert set(answers[:-1]) == {200}
-    assert answers[-1] == 429
+    assert statuses == [200] * MAX_TRIES_OF_NETWORK + [429]
 
 
 def test_an_anonymous_visit_creates_no_session() -> None:
@@ -391,7 +390,7 @@ def test_an_anonymous_visit_creates_no_session() -> None:
 
 
 def test_forms_without_a_csrf_token_are_refused(owner: Person, passkey: SoftPasskey) -> None:
-    browser, pk = Browser(owner), row_of(owner).pk
+    browser, pk = Browser(owner), find_passkey_row(owner).pk
     browser.post_response(passkey.get(browser.request_challenge()))
     browser.confirm()
     browser.client.handler.enforce_csrf_checks = True

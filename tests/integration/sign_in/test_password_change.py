@@ -1,5 +1,6 @@
 """Changing the password on the account page."""
 
+from contextlib import ExitStack
 from itertools import pairwise
 
 import pytest
@@ -37,9 +38,9 @@ def _mails_in_memory(settings: LazySettings) -> None:
 def test_a_changed_password_replaces_the_old_one(olga: Person) -> None:
     browser = signed_in(olga)
 
-    answer = post_password_change(browser.client)
+    response = post_password_change(browser.client)
 
-    assert answer["Location"] == "/account/password"
+    assert response["Location"] == "/account/password"
     assert browser.is_signed_in()
     assert b"Your other sessions have ended." in browser.client.get("/account/password").content
     assert can_sign_in(olga, NEW_PASSWORD)
@@ -48,20 +49,20 @@ def test_a_changed_password_replaces_the_old_one(olga: Person) -> None:
 
 def test_a_change_ends_the_other_sessions_and_gives_this_one_a_new_key(olga: Person) -> None:
     browser, other_browser = signed_in(olga), signed_in(olga)
-    before = browser.client.cookies["caret-session"].value
+    key_before = browser.client.cookies["caret-session"].value
 
     post_password_change(browser.client)
 
-    after = browser.client.cookies["caret-session"].value
-    assert before != after
+    key_after = browser.client.cookies["caret-session"].value
+    assert key_before != key_after
     # Checked first, because the requests below would also remove an ended session.
     assert UserSession.objects.filter(user_id=olga.user_id).count() == 1
     sessions = browser.client.get("/account/sessions").content
     assert (sessions.count(b"this session"), sessions.count(b"<li>")) == (1, 1)
     assert not other_browser.is_signed_in()
-    stolen = fresh_client()
-    stolen.cookies["caret-session"] = before
-    assert stolen.get("/api/v1/tenant").status_code == 401
+    client_with_old_key = fresh_client()
+    client_with_old_key.cookies["caret-session"] = key_before
+    assert client_with_old_key.get("/api/v1/tenant").status_code == 401
 
 
 def _outdate_hash(person: Person) -> str:
@@ -89,14 +90,14 @@ def test_a_step_up_keeps_an_outdated_hash_and_the_session(olga: Person) -> None:
     client = fresh_client()
     client.force_login(find_user_row(olga), backend="django.contrib.auth.backends.ModelBackend")
 
-    answer = client.post("/account/confirm", {"password": PASSWORD})
+    response = client.post("/account/confirm", {"password": PASSWORD})
 
-    assert answer.status_code == 302
+    assert response.status_code == 302
     assert find_user_row(olga).password == outdated_hash
     assert client.get("/account/password").status_code == 200
 
 
-def test_each_of_the_users_tenants_and_the_user_learn_of_a_change(
+def test_a_change_is_audited_in_each_of_the_users_tenants_and_mailed_to_the_user(
     companies: list[Company], olga: Person
 ) -> None:
     post_password_change(signed_in(olga).client)
@@ -131,13 +132,13 @@ def test_a_refused_change_changes_nothing(
     companies: list[Company], olga: Person, current: str, new: str, message: str
 ) -> None:
     browser, other_browser = signed_in(olga), signed_in(olga)
-    before = find_user_row(olga).password
+    hash_before = find_user_row(olga).password
 
-    answer = post_password_change(browser.client, new, current)
+    response = post_password_change(browser.client, new, current)
 
-    assert answer.status_code == 400
-    assert message in answer.content.decode()
-    assert find_user_row(olga).password == before
+    assert response.status_code == 400
+    assert message in response.content.decode()
+    assert find_user_row(olga).password == hash_before
     assert other_browser.is_signed_in()
     assert list_password_entries(companies[0]) == []
     assert mail.outbox == []
@@ -145,30 +146,30 @@ def test_a_refused_change_changes_nothing(
 
 def test_guesses_at_the_current_password_are_throttled(olga: Person) -> None:
     client = signed_in(olga).client
-    guesses = [
+    statuses = [
         post_password_change(client, current="a wrong password").status_code
         for _ in range(MAX_ATTEMPTS[Secret.STEP_UP_PASSWORD])
     ]
 
-    answer = post_password_change(client)
+    response = post_password_change(client)
 
-    assert set(guesses) == {400}
-    assert answer.status_code == 429
-    assert 0 < int(answer["Retry-After"]) <= MAX_WAIT_S
+    assert set(statuses) == {400}
+    assert response.status_code == 429
+    assert 0 < int(response["Retry-After"]) <= MAX_WAIT_S
 
 
-def test_changes_are_limited(olga: Person) -> None:
+def test_the_number_of_password_changes_is_limited(olga: Person) -> None:
     client = signed_in(olga).client
     passwords = [
         PASSWORD,
         *(f"{NEW_PASSWORD} {number}" for number in range(MAX_PASSWORD_CHANGES + 1)),
     ]
 
-    *changes, answer = [post_password_change(client, new, old) for old, new in pairwise(passwords)]
+    *changes, refusal = [post_password_change(client, new, old) for old, new in pairwise(passwords)]
 
-    assert {response.status_code for response in changes} == {302}
-    assert answer.status_code == 429
-    assert 0 < int(answer["Retry-After"]) <= MAX_WAIT_S
+    assert {change.status_code for change in changes} == {302}
+    assert refusal.status_code == 429
+    assert 0 < int(refusal["Retry-After"]) <= MAX_WAIT_S
     assert can_sign_in(olga, passwords[-2])
 
 
@@ -184,10 +185,11 @@ def test_a_change_does_not_overwrite_a_reset_that_came_first(
         return user
 
     monkeypatch.setattr("console.views.account.password.check_password", check_then_reset)
-    answer = post_password_change(client, "the thief's new password")
 
-    assert answer.status_code == 409
-    assert b"Your password was changed in the meantime." in answer.content
+    response = post_password_change(client, "the thief's new password")
+
+    assert response.status_code == 409
+    assert b"Your password was changed in the meantime." in response.content
     assert can_sign_in(olga, NEW_PASSWORD)
 
 
@@ -196,17 +198,14 @@ def test_a_change_is_refused_while_all_hashing_slots_are_in_use(
 ) -> None:
     monkeypatch.setattr("console.limits.password_hashing.MAX_WAIT_S", 0.01)
     client = signed_in(olga).client
-    slots = [hashing_slot() for _ in range(MAX_HASHES)]
-    for slot in slots:
-        slot.__enter__()
-    try:
-        answer = post_password_change(client)
-    finally:
-        for slot in slots:
-            slot.__exit__(None, None, None)
 
-    assert answer.status_code == 503
-    assert "Retry-After" in answer
+    with ExitStack() as held_slots:
+        for _ in range(MAX_HASHES):
+            held_slots.enter_context(hashing_slot())
+        response = post_password_change(client)
+
+    assert response.status_code == 503
+    assert "Retry-After" in response
     assert post_password_change(client).status_code == 302
 
 
@@ -215,5 +214,5 @@ def test_a_form_from_another_site_is_refused(olga: Person) -> None:
     client.cookies = signed_in(olga).client.cookies
 
     for path in ("/account/password", "/forgot-password", "/reset-password"):
-        answer = client.post(path, {"current_password": PASSWORD, "password": NEW_PASSWORD})
-        assert answer.status_code == 403, path
+        response = client.post(path, {"current_password": PASSWORD, "password": NEW_PASSWORD})
+        assert response.status_code == 403, path

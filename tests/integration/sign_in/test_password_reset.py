@@ -43,9 +43,9 @@ def _mails_in_memory(settings: LazySettings) -> None:
 def test_a_link_sets_a_new_password(companies: list[Company], olga: Person) -> None:
     client = open_link(mailed_link(olga))
 
-    answer = client.post("/reset-password", {"password": NEW_PASSWORD})
+    response = client.post("/reset-password", {"password": NEW_PASSWORD})
 
-    assert answer["Location"] == "/sign-in"
+    assert response["Location"] == "/sign-in"
     assert b"Sign in with the new one." in client.get("/sign-in").content
     assert can_sign_in(olga, NEW_PASSWORD)
     assert not can_sign_in(olga, PASSWORD)
@@ -60,9 +60,9 @@ def test_a_reset_ends_all_sessions_and_starts_none(olga: Person) -> None:
     path = mailed_link(olga)
     other_browsers[0].client.get(path)
 
-    answer = other_browsers[0].client.post("/reset-password", {"password": NEW_PASSWORD})
+    response = other_browsers[0].client.post("/reset-password", {"password": NEW_PASSWORD})
 
-    assert answer["Location"] == "/sign-in"
+    assert response["Location"] == "/sign-in"
     assert not any(browser.is_signed_in() for browser in other_browsers)
     assert not UserSession.objects.filter(user_id=olga.user_id).exists()
 
@@ -72,9 +72,9 @@ def test_a_reset_keeps_the_second_factor(olga: Person) -> None:
     browser.set_up_app()
     open_link(mailed_link(olga)).post("/reset-password", {"password": NEW_PASSWORD})
 
-    answer = fresh_client().post("/sign-in", {"email": olga.email, "password": NEW_PASSWORD})
+    response = fresh_client().post("/sign-in", {"email": olga.email, "password": NEW_PASSWORD})
 
-    assert answer["Location"] == "/sign-in/code"
+    assert response["Location"] == "/sign-in/code"
 
 
 def test_a_reset_ends_a_sign_in_that_waits_for_its_second_factor(olga: Person) -> None:
@@ -83,9 +83,9 @@ def test_a_reset_ends_a_sign_in_that_waits_for_its_second_factor(olga: Person) -
     assert thief.sign_in() == "/sign-in/code"
     open_link(mailed_link(olga)).post("/reset-password", {"password": NEW_PASSWORD})
 
-    answer = thief.client.post("/sign-in/code", {"code": code_of(secret, later_by=1)})
+    response = thief.client.post("/sign-in/code", {"code": code_of(secret, later_by=1)})
 
-    assert answer["Location"] == "/sign-in"
+    assert response["Location"] == "/sign-in"
     assert not thief.is_signed_in()
 
 
@@ -112,10 +112,10 @@ def test_a_link_works_once(olga: Person) -> None:
     assert can_sign_in(olga, NEW_PASSWORD)
 
 
-def test_one_of_four_concurrent_uses_succeeds(olga: Person) -> None:
+def test_only_one_of_four_concurrent_uses_of_a_link_succeeds(olga: Person) -> None:
     link = ResetLink.for_user(find_user_row(olga))
 
-    def use(number: int) -> bool:
+    def try_reset(number: int) -> bool:
         try:
             reset_password(
                 link=link,
@@ -130,7 +130,9 @@ def test_one_of_four_concurrent_uses_succeeds(olga: Person) -> None:
         return True
 
     with ThreadPoolExecutor(4) as threads:
-        assert sum(threads.map(use, range(4))) == 1
+        num_successes = sum(threads.map(try_reset, range(4)))
+
+    assert num_successes == 1
 
 
 def test_a_link_expires_after_an_hour(olga: Person, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -150,11 +152,11 @@ def test_a_link_expires_after_an_hour(olga: Person, monkeypatch: pytest.MonkeyPa
 def test_a_tampered_link_does_not_work(companies: list[Company], olga: Person) -> None:
     path = mailed_link(olga)
     start, _, token = path.rpartition("/")
-    at, _, digest = token.partition("-")
+    timestamp, _, digest = token.partition("-")
     other_owner = make_company("globex", {Role.OWNER: "gina"}).people[Role.OWNER]
     tampered = [
-        f"{start}/{at}-{'0' * len(digest)}",
-        f"{start}/{at[:-1]}{'0' if at[-1] != '0' else '1'}-{digest}",
+        f"{start}/{timestamp}-{'0' * len(digest)}",
+        f"{start}/{timestamp[:-1]}{'0' if timestamp[-1] != '0' else '1'}-{digest}",
         f"{start}/{'z' * 5_000}-{digest}",
         f"{start}/%00",
         f"{start}/-",
@@ -183,6 +185,7 @@ def test_a_link_does_not_work_after_the_address_changed(olga: Person) -> None:
 
 def test_a_sign_in_with_the_old_password_does_not_invalidate_a_link(olga: Person) -> None:
     path = mailed_link(olga)
+
     signed_in(olga)
 
     assert not is_unusable(path)
@@ -202,10 +205,10 @@ def test_a_sign_in_with_the_old_password_does_not_invalidate_a_link(olga: Person
 def test_a_refused_password_leaves_the_link_usable(olga: Person, new: str, message: str) -> None:
     client = open_link(mailed_link(olga))
 
-    answer = client.post("/reset-password", {"password": new})
+    response = client.post("/reset-password", {"password": new})
 
-    assert answer.status_code == 400
-    assert message in answer.content.decode()
+    assert response.status_code == 400
+    assert message in response.content.decode()
     assert client.post("/reset-password", {"password": NEW_PASSWORD}).status_code == 302
 
 
@@ -223,9 +226,9 @@ def test_a_new_password_makes_known_browsers_unknown(olga: Person) -> None:
     spend_attempts(olga.email)
 
     thief.client.cookies[name] = cookie
-    answer = thief.client.post("/sign-in", {"email": olga.email, "password": NEW_PASSWORD})
+    response = thief.client.post("/sign-in", {"email": olga.email, "password": NEW_PASSWORD})
 
-    assert answer.status_code == 429
+    assert response.status_code == 429
 
 
 def test_the_browser_that_changed_the_password_stays_known(olga: Person) -> None:
@@ -235,6 +238,6 @@ def test_the_browser_that_changed_the_password_stays_known(olga: Person) -> None
     browser.client.defaults["REMOTE_ADDR"] = "10.200.0.10"
     spend_attempts(olga.email)
 
-    answer = browser.client.post("/sign-in", {"email": olga.email, "password": NEW_PASSWORD})
+    response = browser.client.post("/sign-in", {"email": olga.email, "password": NEW_PASSWORD})
 
-    assert answer.status_code == 302
+    assert response.status_code == 302

@@ -43,16 +43,16 @@ def _mails_in_memory(settings: LazySettings) -> None:
     keep_mails_in_memory(settings)
 
 
-def test_the_answer_does_not_reveal_whether_an_account_exists(olga: Person) -> None:
-    answers, queries = [], []
+def test_the_response_does_not_reveal_whether_an_account_exists(olga: Person) -> None:
+    responses, query_counts = [], []
     for email in (olga.email, f"{secrets.token_hex(4)}@nobody.example"):
         with CaptureQueriesContext(connection) as captured:
-            answers.append(request_link(email))
-        queries.append(len(captured))
+            responses.append(request_link(email))
+        query_counts.append(len(captured))
 
-    assert {answer["Location"] for answer in answers} == {"/forgot-password/sent"}
-    assert {answer.status_code for answer in answers} == {302}
-    assert queries == [0, 0], "a query could take longer for an account that exists"
+    assert {response["Location"] for response in responses} == {"/forgot-password/sent"}
+    assert {response.status_code for response in responses} == {302}
+    assert query_counts == [0, 0], "a query could take longer for an account that exists"
     assert mail.outbox == [], "only the worker sends e-mails"
 
 
@@ -98,10 +98,10 @@ def test_requests_for_one_account_are_throttled(olga: Person, is_known: bool) ->
     email = olga.email if is_known else f"{secrets.token_hex(4)}@nobody.example"
     limit = MAX_ATTEMPTS[Secret.RESET_LINK]
 
-    answers = [request_link(email) for _ in range(limit + 1)]
+    responses = [request_link(email) for _ in range(limit + 1)]
 
-    assert [answer.status_code for answer in answers] == [302] * limit + [429]
-    assert 0 < int(answers[-1]["Retry-After"]) <= MAX_WAIT_S
+    assert [response.status_code for response in responses] == [302] * limit + [429]
+    assert 0 < int(responses[-1]["Retry-After"]) <= MAX_WAIT_S
     assert mail_requested_links(now=timezone.now()) == limit
 
 
@@ -117,12 +117,12 @@ def test_requests_of_others_do_not_throttle_a_known_browser(olga: Person) -> Non
 def test_one_network_is_throttled_over_all_accounts() -> None:
     client = fresh_client()
 
-    answers = [
+    statuses = [
         request_link(f"{secrets.token_hex(4)}@nobody.example", client).status_code
         for _ in range(MAX_TRIES_OF_NETWORK + 1)
     ]
 
-    assert answers == [302] * MAX_TRIES_OF_NETWORK + [429]
+    assert statuses == [302] * MAX_TRIES_OF_NETWORK + [429]
 
 
 @pytest.mark.parametrize(
@@ -131,9 +131,9 @@ def test_one_network_is_throttled_over_all_accounts() -> None:
     ids=["empty", "no domain", "null", "long"],
 )
 def test_a_malformed_address_is_refused(email: str) -> None:
-    answer = request_link(email)
+    response = request_link(email)
 
-    assert answer.status_code == 400
+    assert response.status_code == 400
     assert mail_requested_links(now=timezone.now()) == 0
 
 
@@ -200,6 +200,7 @@ def test_a_run_ends_after_an_email_that_the_mail_server_did_not_accept(
     request_link(olga.email)
     request_link(olga.email)
 
+    # Each of the first two runs takes one of the two requests.
     assert [mail_requested_links(now=timezone.now()) for _ in range(3)] == [1, 1, 0]
 
 
@@ -215,9 +216,8 @@ def test_an_operator_mails_a_link(companies: list[Company], olga: Person) -> Non
         assert entry.target == f"user:{olga.user_id}"
     match = re.search(r"/reset-password/\S+", str(message.body))
     assert match is not None
-    assert (
-        open_link(match[0]).post("/reset-password", {"password": NEW_PASSWORD}).status_code == 302
-    )
+    response = open_link(match[0]).post("/reset-password", {"password": NEW_PASSWORD})
+    assert response.status_code == 302
 
 
 def test_an_operator_is_told_why_no_link_was_sent(

@@ -17,7 +17,7 @@ from tests.integration.sign_in.by_provider import fresh_client, is_signed_in, re
 from tests.integration.sign_in.by_saml import (
     configure_saml,
     make_saml_company,
-    post,
+    post_saml,
     request_assertion,
 )
 
@@ -41,10 +41,9 @@ def test_a_member_signs_in_through_the_provider(
     company: Company, owner: Person, idp: SamlProvider
 ) -> None:
     client = fresh_client()
+    saml_response = idp.encode_response(request_assertion(client, idp, owner.email))
 
-    response = post(
-        client, company, idp.encode_response(request_assertion(client, idp, owner.email))
-    )
+    response = post_saml(client, company, saml_response)
 
     assert (response.status_code, response["Location"]) == (302, "/")
     assert client.get("/api/v1/tenant").json()["slug"] == company.slug
@@ -54,7 +53,7 @@ def test_a_signed_response_is_accepted(company: Company, owner: Person, idp: Sam
     client = fresh_client()
     assertion = request_assertion(client, idp, owner.email)
 
-    response = post(client, company, idp.encode_response(assertion, signs_response=True))
+    response = post_saml(client, company, idp.encode_response(assertion, signs_response=True))
 
     assert response.status_code == 302
 
@@ -63,12 +62,9 @@ def test_signing_in_redirects_to_the_requested_page(
     company: Company, owner: Person, idp: SamlProvider
 ) -> None:
     client = fresh_client()
+    assertion = request_assertion(client, idp, owner.email, next="/keys/new")
 
-    response = post(
-        client,
-        company,
-        idp.encode_response(request_assertion(client, idp, owner.email, next="/keys/new")),
-    )
+    response = post_saml(client, company, idp.encode_response(assertion))
 
     assert response["Location"] == "/keys/new"
 
@@ -88,12 +84,12 @@ def test_a_new_user_gets_an_account_without_membership(
     client = fresh_client()
     email = f"{secrets.token_hex(4)}@{company.slug}.example"
 
-    post(client, company, idp.encode_response(request_assertion(client, idp, email)))
+    post_saml(client, company, idp.encode_response(request_assertion(client, idp, email)))
 
     assert client.get("/api/v1/tenant").json()["code"] == "no_active_tenant"
 
 
-def tickets_of(company: Company) -> list[bytes]:
+def list_tickets(company: Company) -> list[bytes]:
     """Return the Redis keys of the tenant's tickets. A ticket stands for a verified response."""
     return list(
         redis_connection.connect_to_redis().scan_iter(f"caret:saml:ticket:{company.tenant_id}:*")
@@ -104,12 +100,13 @@ def test_a_large_response_does_not_fill_redis(
     company: Company, owner: Person, idp: SamlProvider
 ) -> None:
     assertion = request_assertion(fresh_client(), idp, owner.email)
-    answer = idp.encode_response(assertion, email=f"{'a' * 40_000}@{company.slug}.example")
+    saml_response = idp.encode_response(assertion, email=f"{'a' * 40_000}@{company.slug}.example")
 
-    response = fresh_client().post(f"/sign-in/saml/{company.tenant_id}", {"SAMLResponse": answer})
+    address = f"/sign-in/saml/{company.tenant_id}"
+    response = fresh_client().post(address, {"SAMLResponse": saml_response})
 
     assert response.status_code == 403
-    assert tickets_of(company) == []
+    assert list_tickets(company) == []
 
 
 def set_unrepresentable_time(xml: str) -> str:
@@ -122,10 +119,9 @@ def test_repeated_attributes_are_accepted(
 ) -> None:
     client = fresh_client()
     assertion = request_assertion(client, idp, owner.email)
+    saml_response = idp.encode_response(assertion, attributes=(("Role", "a"), ("Role", "b")))
 
-    response = post(
-        client, company, idp.encode_response(assertion, attributes=(("Role", "a"), ("Role", "b")))
-    )
+    response = post_saml(client, company, saml_response)
 
     assert (response.status_code, response["Location"]) == (302, "/")
     assert refusals_of(company) == []
@@ -153,14 +149,14 @@ def test_a_refused_response_is_audited_with_its_reason(
     client = fresh_client()
     assertion = request_assertion(client, idp, owner.email)
 
-    response = post(client, company, idp.encode_response(assertion, **changes))
+    response = post_saml(client, company, idp.encode_response(assertion, **changes))
 
     assert response.status_code == 403
     assert not is_signed_in(client)
     assert refusals_of(company) == [reason]
 
 
-def test_an_unknown_tenant_is_not_found() -> None:
+def test_the_last_page_of_an_unknown_tenants_sign_in_is_not_found() -> None:
     unknown_tenant_id = "00000000-0000-0000-0000-000000000000"
 
     assert Client().get(f"/sign-in/saml/{unknown_tenant_id}/done?ticket=x").status_code == 404
@@ -195,7 +191,7 @@ def test_an_invalid_response_is_refused(
     client = fresh_client()
     assertion = request_assertion(client, idp, owner.email)
 
-    response = post(client, company, idp.encode_response(assertion, **changes))
+    response = post_saml(client, company, idp.encode_response(assertion, **changes))
 
     assert response.status_code == 403
     assert not is_signed_in(client)
@@ -206,10 +202,9 @@ def test_a_response_signed_with_another_key_is_refused(
 ) -> None:
     """The response contains the certificate of the other key, which is ignored."""
     client, thief = fresh_client(), SamlProvider()
+    saml_response = thief.encode_response(request_assertion(client, idp, owner.email))
 
-    response = post(
-        client, company, thief.encode_response(request_assertion(client, idp, owner.email))
-    )
+    response = post_saml(client, company, saml_response)
 
     assert response.status_code == 403
     assert not is_signed_in(client)
@@ -229,15 +224,19 @@ def wrap_signatures(xml: str, email: str, victim: str) -> list[str]:
     extensions = f"<samlp:Extensions>{signed}</samlp:Extensions>"
     inside = signature.replace("</ds:Signature>", f"<ds:Object>{signed}</ds:Object></ds:Signature>")
     return [
-        xml.replace(email, victim),
+        xml.replace(email, victim),  # the signed assertion is changed
+        # An unsigned assertion is added, with another ID or with the same one.
         xml.replace(signed, other + signed),
         xml.replace(signed, signed + other),
         xml.replace(signed, forged + signed),
+        # The signed assertion is moved to the extensions.
         xml.replace(signed, other).replace("<samlp:Status>", f"{extensions}<samlp:Status>"),
         xml.replace(signed, forged).replace("<samlp:Status>", f"{extensions}<samlp:Status>"),
+        # The forged assertion has the signature, alone or with the signed assertion inside.
         xml.replace(signed, other.replace("<saml:Subject>", f"{signature}<saml:Subject>")),
         xml.replace(signed, other.replace("<saml:Subject>", f"{inside}<saml:Subject>")),
         xml.replace(signed, forged.replace("<saml:Subject>", f"{inside}<saml:Subject>")),
+        # One assertion contains the other.
         xml.replace(signed, signed.replace("</saml:Subject>", f"</saml:Subject>{other}")),
         xml.replace(signed, other.replace("</saml:Assertion>", f"{signed}</saml:Assertion>")),
     ]
@@ -246,11 +245,14 @@ def wrap_signatures(xml: str, email: str, victim: str) -> list[str]:
 def test_signature_wrapping_is_refused(company: Company, owner: Person, idp: SamlProvider) -> None:
     """Signature wrapping: a user of the provider tries to sign in as another user."""
     mallory = f"mallory@{company.slug}.example"
-    for number in range(11):  # the number of responses that wrap_signatures returns
+    num_wrapped = 11  # responses that wrap_signatures returns
+    for number in range(num_wrapped):
         client = fresh_client()
         xml = idp.build_response(request_assertion(client, idp, mallory))
+        wrapped_responses = wrap_signatures(xml, mallory, owner.email)
+        assert len(wrapped_responses) == num_wrapped
 
-        response = post(client, company, encode(wrap_signatures(xml, mallory, owner.email)[number]))
+        response = post_saml(client, company, encode(wrapped_responses[number]))
 
         assert response.status_code == 403, number
         assert not is_signed_in(client), number
@@ -261,60 +263,60 @@ def test_a_comment_in_an_address_does_not_truncate_it(
 ) -> None:
     client = fresh_client()
     assertion = request_assertion(client, idp, owner.email)
+    saml_response = idp.encode_response(assertion, email=f"{owner.email}<!-- -->.evil.example")
 
-    response = post(
-        client, company, idp.encode_response(assertion, email=f"{owner.email}<!-- -->.evil.example")
-    )
+    response = post_saml(client, company, saml_response)
 
     assert response.status_code == 403
     assert not is_signed_in(client)
 
 
 def test_a_response_works_once(company: Company, owner: Person, idp: SamlProvider) -> None:
-    client, other = fresh_client(), fresh_client()
-    answer = idp.encode_response(request_assertion(client, idp, owner.email))
-    post(client, company, answer)
+    client, other_client = fresh_client(), fresh_client()
+    saml_response = idp.encode_response(request_assertion(client, idp, owner.email))
+    first_use = post_saml(client, company, saml_response)
     client.post("/sign-out")
 
-    responses = [post(client, company, answer), post(other, company, answer)]
+    responses = [post_saml(browser, company, saml_response) for browser in (client, other_client)]
 
+    assert first_use.status_code == 302
     assert [response.status_code for response in responses] == [403, 403]
     assert not is_signed_in(client)
-    assert not is_signed_in(other)
+    assert not is_signed_in(other_client)
 
 
 def test_a_response_gives_one_ticket(company: Company, owner: Person, idp: SamlProvider) -> None:
     client = fresh_client()
-    answer = idp.encode_response(request_assertion(client, idp, owner.email))
+    saml_response = idp.encode_response(request_assertion(client, idp, owner.email))
     address = f"/sign-in/saml/{company.tenant_id}"
 
-    statuses = [client.post(address, {"SAMLResponse": answer}).status_code for _ in range(2)]
+    statuses = [client.post(address, {"SAMLResponse": saml_response}).status_code for _ in range(2)]
 
     assert statuses == [303, 403]
 
 
-def test_a_ticket_works_once_and_only_in_the_browser_that_began_the_sign_in(
+def test_a_ticket_is_refused_and_used_up_in_a_browser_that_did_not_begin_the_sign_in(
     company: Company, owner: Person, idp: SamlProvider
 ) -> None:
-    """Login CSRF: the attacker makes the victim's browser finish a sign-in that the attacker
-    began."""
+    """Login CSRF: an attacker makes the victim's browser finish the attacker's own sign-in."""
     client, victim = fresh_client(), fresh_client()
-    answer = idp.encode_response(request_assertion(client, idp, owner.email))
+    saml_response = idp.encode_response(request_assertion(client, idp, owner.email))
     request_assertion(victim, idp, owner.email)
     address = f"/sign-in/saml/{company.tenant_id}"
-    done = fresh_client().post(address, {"SAMLResponse": answer})["Location"]
+    url_with_ticket = fresh_client().post(address, {"SAMLResponse": saml_response})["Location"]
 
-    assert victim.get(done).status_code == 403
-    assert client.get(done).status_code == 403
+    assert victim.get(url_with_ticket).status_code == 403
+    assert client.get(url_with_ticket).status_code == 403
     assert not is_signed_in(victim)
 
 
 def test_an_unsolicited_response_is_refused(
     company: Company, owner: Person, idp: SamlProvider
 ) -> None:
-    assertion, stranger = request_assertion(fresh_client(), idp, owner.email), fresh_client()
+    assertion = request_assertion(fresh_client(), idp, owner.email)
+    stranger = fresh_client()
 
-    response = post(stranger, company, idp.encode_response(assertion))
+    response = post_saml(stranger, company, idp.encode_response(assertion))
 
     assert response.status_code == 403
     assert not is_signed_in(stranger)
@@ -329,26 +331,28 @@ def test_a_response_of_another_tenants_provider_is_refused(
     sent to the other tenant.
     """
     for other_idp in (SamlProvider(), idp):
-        other = make_saml_company(other_idp)
+        other_company = make_saml_company(other_idp)
         client = fresh_client()
         assertion = request_assertion(client, idp, owner.email)
-        assert (
-            post(client, company, other_idp.encode_response(assertion, audience=None)).status_code
-            == 403
-        )
-        assert post(client, other, idp.encode_response(assertion)).status_code == 403
+
+        responses = [
+            post_saml(client, company, other_idp.encode_response(assertion, audience=None)),
+            post_saml(client, other_company, idp.encode_response(assertion)),
+        ]
+
+        assert [response.status_code for response in responses] == [403, 403]
         assert not is_signed_in(client)
 
 
 def test_an_address_of_another_tenants_domain_is_refused(
     company: Company, owner: Person, cast: Cast, idp: SamlProvider
 ) -> None:
-    other = make_saml_company(SamlProvider())
-    for victim in (other.people[Role.OWNER], cast.globex.administrator):
+    other_company = make_saml_company(SamlProvider())
+    for victim in (other_company.people[Role.OWNER], cast.globex.administrator):
         client = fresh_client()
         assertion = request_assertion(client, idp, owner.email)
 
-        response = post(client, company, idp.encode_response(assertion, email=victim.email))
+        response = post_saml(client, company, idp.encode_response(assertion, email=victim.email))
 
         assert b"is not allowed to sign in users of this e-mail domain" in response.content
         assert not is_signed_in(client)
@@ -369,13 +373,13 @@ def test_document_type_declarations_are_refused(
     client = fresh_client()
     xml = idp.build_response(request_assertion(client, idp, owner.email))
 
-    assert post(client, company, encode(doctype + xml)).status_code == 403
+    assert post_saml(client, company, encode(doctype + xml)).status_code == 403
     with pytest.raises(InvalidValue):
         configure_saml(company, idp.metadata(before=doctype))
 
 
 @pytest.mark.parametrize(
-    "answer",
+    "saml_response",
     [
         *("", "x", "é", "AAAA", encode("<x/>"), encode("<x>" * 9_000), "A" * 300_000),
         encode('<samlp:Response xmlns:samlp="urn:oasis:names:tc:SAML:2.0:protocol"/>'),
@@ -385,8 +389,8 @@ def test_document_type_declarations_are_refused(
         "no assertion",
     ],
 )
-def test_malformed_responses_are_refused(company: Company, answer: str) -> None:
-    assert post(fresh_client(), company, answer).status_code == 403
+def test_malformed_responses_are_refused(company: Company, saml_response: str) -> None:
+    assert post_saml(fresh_client(), company, saml_response).status_code == 403
 
 
 def test_a_tenant_without_a_saml_provider_is_not_found(cast: Cast, idp: SamlProvider) -> None:

@@ -21,14 +21,14 @@ from tests.integration.sign_in.by_provider import fresh_client, is_signed_in, re
 from tests.integration.sign_in.by_saml import (
     configure_saml,
     make_saml_company,
-    post,
+    post_saml,
     request_assertion,
 )
 from tests.integration.sign_in.openid_provider import OpenIdProvider, new_key
 from tests.integration.sign_in.test_hostile_provider import OK, send_dripping_body
 from tests.integration.sign_in.test_signing_in_again import provider_link
 
-_PATH: Final = "/metadata"
+_METADATA_PATH: Final = "/metadata"
 _UNREACHABLE_URL: Final = "http://127.0.0.1:9"
 
 
@@ -49,7 +49,7 @@ def owner(company: Company) -> Person:
 
 def sign_in(client: Client, company: Company, idp: SamlProvider, email: str) -> str:
     """Sign in at the provider, and return the page that follows."""
-    page = post(client, company, idp.encode_response(request_assertion(client, idp, email)))
+    page = post_saml(client, company, idp.encode_response(request_assertion(client, idp, email)))
     return str(page.content.decode())
 
 
@@ -97,7 +97,8 @@ def test_owners_learn_of_a_new_certificate_until_they_update_the_metadata(
 def test_a_clock_that_is_minutes_off_is_accepted(
     company: Company, owner: Person, idp: SamlProvider, skew_s: int
 ) -> None:
-    client, idp.clock_skew_s = fresh_client(), skew_s
+    client = fresh_client()
+    idp.clock_skew_s = skew_s
 
     sign_in(client, company, idp, owner.email)
 
@@ -115,7 +116,8 @@ def test_a_clock_that_is_minutes_off_is_accepted(
 def test_a_clock_that_is_further_off_is_explained(
     company: Company, owner: Person, idp: SamlProvider, skew_s: int, reason: str, text: str
 ) -> None:
-    client, idp.clock_skew_s = fresh_client(), skew_s
+    client = fresh_client()
+    idp.clock_skew_s = skew_s
 
     page = sign_in(client, company, idp, owner.email)
 
@@ -127,12 +129,13 @@ def test_a_clock_that_is_further_off_is_explained(
 def test_a_step_up_at_a_provider_with_a_slow_clock_is_explained(
     company: Company, owner: Person, idp: SamlProvider
 ) -> None:
-    client, idp.clock_skew_s = fresh_client(), -120
+    client = fresh_client()
+    idp.clock_skew_s = -120
     sign_in(client, company, idp, owner.email)
     page = client.post("/account/reauthenticate", {"next": "/sign-in-settings"})
     assertion = idp.assertion_for(provider_link(page), owner.email)
 
-    response = post(client, company, idp.encode_response(assertion))
+    response = post_saml(client, company, idp.encode_response(assertion))
 
     assert "identity provider is slow" in client.get(response["Location"]).content.decode()
     assert refusals_of(company) == ["provider_clock_slow"]
@@ -142,12 +145,13 @@ def test_a_user_who_takes_too_long_is_told_to_try_again(
     company: Company, owner: Person, idp: SamlProvider
 ) -> None:
     client = fresh_client()
-    answer = idp.encode_response(request_assertion(client, idp, owner.email))
+    saml_response = idp.encode_response(request_assertion(client, idp, owner.email))
     session = client.session
-    session["saml-request"] = {**session["saml-request"], "sent_at": int(time.time()) - 601}
+    over_ten_minutes_ago = int(time.time()) - 601
+    session["saml-request"] = {**session["saml-request"], "sent_at": over_ten_minutes_ago}
     session.save()
 
-    page = post(client, company, answer)
+    page = post_saml(client, company, saml_response)
 
     assert "You took longer than ten minutes to sign in" in page.content.decode()
     assert refusals_of(company) == ["too_late"]
@@ -162,9 +166,9 @@ def test_metadata_are_fetched_from_their_url(
     company: Company, provider: OpenIdProvider, idp: SamlProvider
 ) -> None:
     fetched = replace(idp, entity_id="https://login.example.com/another")
-    provider.raw = {_PATH: lambda: [OK, fetched.metadata().encode()]}
+    provider.raw = {_METADATA_PATH: lambda: [OK, fetched.metadata().encode()]}
 
-    configure_by_url(company, provider.issuer + _PATH)
+    configure_by_url(company, provider.issuer + _METADATA_PATH)
 
     rules = get_rules(actor=company.platform)
     assert rules.provider is not None
@@ -194,7 +198,8 @@ def test_metadata_that_cannot_be_fetched_change_nothing(
         configure_by_url(company, f"{base}/{fault.replace(' ', '%20')}")
 
     field, text = expected[fault]
-    assert (raised.value.field, text in raised.value.message) == (field, True)
+    assert raised.value.field == field
+    assert text in raised.value.message
     rules = get_rules(actor=company.platform)
     assert rules.provider is not None
     assert rules.provider.issuer == idp.entity_id

@@ -38,14 +38,22 @@ def browser(company: Company) -> Browser:
     return new_browser(company.people[Role.OWNER])
 
 
+def forget_used_code(browser: Browser, code: str) -> None:
+    """Let django-allauth forget that the code was used.
+
+    It does so by itself after 30 s of the 90 s for which the code is valid.
+    """
+    cache.delete(f"allauth.mfa.totp.used?user={browser.person.user_id}&code={code}")
+
+
 def test_a_password_alone_is_not_enough_once_there_is_a_second_factor(browser: Browser) -> None:
     browser.sign_in()
     browser.set_up_app()
     other_browser = new_browser(browser.person)
 
-    leads_to = other_browser.sign_in()
+    next_page = other_browser.sign_in()
 
-    assert leads_to == "/sign-in/code"
+    assert next_page == "/sign-in/code"
     assert not other_browser.is_signed_in()
 
 
@@ -65,11 +73,11 @@ def test_a_code_works_once(browser: Browser) -> None:
     browser.sign_in()
     secret = browser.set_up_app()
     code = code_of(secret, later_by=1)
-    for number, expected in ((1, True), (2, False)):
+    for use, expected in (("first", True), ("second", False)):
         other_browser = new_browser(browser.person)
         other_browser.sign_in()
         other_browser.client.post("/sign-in/code", {"code": code})
-        assert other_browser.is_signed_in() is expected, number
+        assert other_browser.is_signed_in() is expected, use
 
 
 def test_a_code_works_once_during_its_whole_validity(browser: Browser) -> None:
@@ -78,8 +86,7 @@ def test_a_code_works_once_during_its_whole_validity(browser: Browser) -> None:
     first, second = new_browser(browser.person), new_browser(browser.person)
     first.sign_in()
     first.client.post("/sign-in/code", {"code": code})
-    # django-allauth forgets a used code after 30 s of the 90 s for which it is valid.
-    cache.delete(f"allauth.mfa.totp.used?user={browser.person.user_id}&code={code}")
+    forget_used_code(browser, code)
 
     second.sign_in()
     second.client.post("/sign-in/code", {"code": code})
@@ -93,7 +100,7 @@ def test_a_code_used_to_sign_in_cannot_be_used_for_a_step_up(browser: Browser) -
     other_browser = new_browser(browser.person)
     other_browser.sign_in()
     other_browser.client.post("/sign-in/code", {"code": code})
-    cache.delete(f"allauth.mfa.totp.used?user={browser.person.user_id}&code={code}")
+    forget_used_code(browser, code)
 
     page = other_browser.client.post("/account/confirm/code?next=/", {"code": code})
 
@@ -180,8 +187,8 @@ def test_the_code_page_requires_the_password_first(browser: Browser) -> None:
     assert response["Location"] == "/sign-in"
 
 
-def require_factor(company: Company, *, required: bool = True) -> None:
-    set_second_factor_required(actor=company.platform, is_required=required, now=timezone.now())
+def require_factor(company: Company) -> None:
+    set_second_factor_required(actor=company.platform, is_required=True, now=timezone.now())
 
 
 def test_a_user_without_a_required_factor_can_only_set_it_up(
@@ -190,10 +197,11 @@ def test_a_user_without_a_required_factor_can_only_set_it_up(
     require_factor(company)
     browser.sign_in()
 
-    page, answer = browser.client.get("/"), browser.client.get("/api/v1/keys")
+    page = browser.client.get("/")
+    response = browser.client.get("/api/v1/keys")
 
     assert page["Location"] == "/account/second-factor"
-    assert (answer.status_code, answer.json()["code"]) == (403, "second_factor_required")
+    assert (response.status_code, response.json()["code"]) == (403, "second_factor_required")
 
 
 @pytest.mark.parametrize("kind", ["policy", "override"])
@@ -217,10 +225,12 @@ def test_the_policy_or_an_override_can_require_a_second_factor(kind: str) -> Non
     browser.sign_in()
     colleague.sign_in()
 
-    page, answer = browser.client.get("/"), browser.client.get("/api/v1/keys")
+    page = browser.client.get("/")
+    response = browser.client.get("/api/v1/keys")
 
     assert page["Location"] == "/account/second-factor"
-    assert (answer.status_code, answer.json()["code"]) == (403, "second_factor_required")
+    assert (response.status_code, response.json()["code"]) == (403, "second_factor_required")
+    # The override applies to the owner only.
     assert colleague.is_signed_in() == (kind == "override")
     browser.set_up_app()
     assert browser.is_signed_in()
@@ -256,20 +266,22 @@ def test_setting_up_an_app_ends_the_users_other_sessions(browser: Browser) -> No
 
 
 def test_setting_up_an_app_keeps_other_users_sessions(browser: Browser) -> None:
-    other_user = new_browser(make_company("hooli", {Role.OWNER: "hank"}).people[Role.OWNER])
-    other_user.sign_in()
+    other_users_browser = new_browser(
+        make_company("hooli", {Role.OWNER: "hank"}).people[Role.OWNER]
+    )
+    other_users_browser.sign_in()
     browser.sign_in()
 
     browser.set_up_app()
 
-    assert other_user.is_signed_in()
+    assert other_users_browser.is_signed_in()
 
 
 def session_without_code(browser: Browser) -> Browser:
     """Return a browser of the same user with an older session that was never asked for a code."""
-    old = new_browser(browser.person)
-    old.client.force_login(User.objects.get(id=browser.person.user_id))
-    return old
+    old_browser = new_browser(browser.person)
+    old_browser.client.force_login(User.objects.get(id=browser.person.user_id))
+    return old_browser
 
 
 def test_a_session_without_a_code_does_not_meet_the_requirement(
@@ -277,13 +289,14 @@ def test_a_session_without_a_code_does_not_meet_the_requirement(
 ) -> None:
     browser.sign_in()
     browser.set_up_app()
-    old = session_without_code(browser)
+    old_browser = session_without_code(browser)
     require_factor(company)
 
-    page, answer = old.client.get("/"), old.client.get("/api/v1/keys")
+    page = old_browser.client.get("/")
+    response = old_browser.client.get("/api/v1/keys")
 
     assert page["Location"] == "/account/confirm/code?next=%2F"
-    assert (answer.status_code, answer.json()["code"]) == (403, "second_factor_required")
+    assert (response.status_code, response.json()["code"]) == (403, "second_factor_required")
 
 
 def test_a_session_can_meet_the_requirement_with_a_later_code(
@@ -291,15 +304,15 @@ def test_a_session_can_meet_the_requirement_with_a_later_code(
 ) -> None:
     browser.sign_in()
     secret = browser.set_up_app()
-    old = session_without_code(browser)
+    old_browser = session_without_code(browser)
     require_factor(company)
 
-    response = old.client.post(
+    response = old_browser.client.post(
         "/account/confirm/code?next=/", {"code": code_of(secret, later_by=1)}
     )
 
     assert response["Location"] == "/"
-    assert old.is_signed_in()
+    assert old_browser.is_signed_in()
 
 
 def test_removing_the_app_ends_access_that_requires_it(company: Company, browser: Browser) -> None:
@@ -335,31 +348,37 @@ def test_forms_without_a_csrf_token_are_refused(browser: Browser) -> None:
 
 def test_removing_a_member_ends_their_sessions(company: Company) -> None:
     make_colleague(company, Role.OWNER)  # the last owner cannot be removed
-    removed = new_browser(company.people[Role.OWNER])
-    removed.sign_in()
+    removed_members_browser = new_browser(company.people[Role.OWNER])
+    removed_members_browser.sign_in()
 
     remove_member(
-        actor=company.platform, user_id=removed.person.user_id, reason="", now=timezone.now()
+        actor=company.platform,
+        user_id=removed_members_browser.person.user_id,
+        reason="",
+        now=timezone.now(),
     )
 
-    assert removed.client.get("/")["Location"] == "/sign-in?next=/"
+    assert removed_members_browser.client.get("/")["Location"] == "/sign-in?next=/"
 
 
 def test_a_removed_member_stays_signed_in_at_other_tenants(company: Company) -> None:
     make_colleague(company, Role.OWNER)  # the last owner cannot be removed
     other_company = make_company("hooli", {Role.OWNER: "hank"})
-    removed = new_browser(company.people[Role.OWNER])
+    removed_members_browser = new_browser(company.people[Role.OWNER])
     with tenant_scope(other_company.tenant_id):
         insert_membership(
             tenant_id=other_company.tenant_id,
-            user_id=removed.person.user_id,
+            user_id=removed_members_browser.person.user_id,
             role=Role.AUDITOR,
             now=timezone.now(),
         )
-    removed.sign_in()
+    removed_members_browser.sign_in()
 
     remove_member(
-        actor=company.platform, user_id=removed.person.user_id, reason="", now=timezone.now()
+        actor=company.platform,
+        user_id=removed_members_browser.person.user_id,
+        reason="",
+        now=timezone.now(),
     )
 
-    assert removed.client.get("/api/v1/tenant").json()["slug"] == other_company.slug
+    assert removed_members_browser.client.get("/api/v1/tenant").json()["slug"] == other_company.slug

@@ -41,10 +41,11 @@ def company_without_provider() -> Company:
 @pytest.fixture
 def other_company(owner: Person) -> Company:
     """Make another company of which the owner is a member too."""
-    return join(owner, make_company("globex", {Role.OWNER: "bob"}))
+    return add_administrator(owner, make_company("globex", {Role.OWNER: "bob"}))
 
 
-def join(person: Person, company: Company) -> Company:
+def add_administrator(person: Person, company: Company) -> Company:
+    """Make the person an administrator of the company too, and return the company."""
     with tenant_scope(company.tenant_id):
         insert_membership(
             tenant_id=company.tenant_id,
@@ -55,7 +56,8 @@ def join(person: Person, company: Company) -> Company:
     return company
 
 
-def signed_in(company: Company) -> Browser:
+def sign_in_owner(company: Company) -> Browser:
+    """Return a browser in which the company's owner has signed in with a password."""
     browser = new_browser(company.people[Role.OWNER])
     assert browser.sign_in() == "/"
     return browser
@@ -73,7 +75,8 @@ def remaining_s(browser: Browser) -> float:
     return (row.expire_date - timezone.now()).total_seconds()
 
 
-def slug_of(browser: Browser) -> str:
+def read_tenant_slug(browser: Browser) -> str:
+    """Return the slug of the tenant that the session shows."""
     return str(browser.client.get("/api/v1/tenant").json()["slug"])
 
 
@@ -85,7 +88,7 @@ def test_a_provider_session_is_limited_to_its_tenant(
     switched = browser.client.post("/tenant", {"tenant": other_company.tenant_id})
 
     assert switched.status_code == 404
-    assert slug_of(browser) == company.slug
+    assert read_tenant_slug(browser) == company.slug
     assert other_company.name.encode() not in browser.client.get("/").content
 
 
@@ -93,10 +96,11 @@ def test_a_provider_session_of_a_non_member_opens_no_tenant(
     company: Company, other_company: Company, provider: OpenIdProvider
 ) -> None:
     guest = other_company.people[Role.OWNER]
-    taken_over = f"guest@{company.slug}.example"
-    User.objects.filter(id=guest.user_id).update(email=taken_over)
+    address_in_companys_domain = f"guest@{company.slug}.example"
+    User.objects.filter(id=guest.user_id).update(email=address_in_companys_domain)
     client = fresh_client()
-    sign_in_through(client, provider, taken_over)
+
+    sign_in_through(client, provider, address_in_companys_domain)
 
     assert client.get("/api/v1/tenant").json()["code"] == "no_active_tenant"
 
@@ -105,7 +109,7 @@ def test_a_second_factor_does_not_extend_a_provider_session(
     company: Company, owner: Person, other_company: Company, provider: OpenIdProvider
 ) -> None:
     remove_provider(actor=company.platform, now=timezone.now())
-    browser = signed_in(company)
+    browser = sign_in_owner(company)
     secret = browser.set_up_app()
     configure_provider(company, provider)
     client = fresh_client()
@@ -114,7 +118,7 @@ def test_a_second_factor_does_not_extend_a_provider_session(
     client.post("/sign-in/code", {"code": code_of(secret, later_by=1)})
 
     assert response["Location"] == "/sign-in/code"
-    assert slug_of(Browser(client, owner)) == company.slug
+    assert read_tenant_slug(Browser(client, owner)) == company.slug
     assert client.post("/tenant", {"tenant": other_company.tenant_id}).status_code == 404
 
 
@@ -125,11 +129,11 @@ def test_an_earlier_session_does_not_extend_a_provider_session(
     provider: OpenIdProvider,
     company_without_provider: Company,
 ) -> None:
-    browser = signed_in(company_without_provider)
+    browser = sign_in_owner(company_without_provider)
 
     sign_in_through(browser.client, provider, owner.email)
 
-    assert slug_of(browser) == company.slug
+    assert read_tenant_slug(browser) == company.slug
     assert browser.client.post("/tenant", {"tenant": other_company.tenant_id}).status_code == 404
 
 
@@ -142,7 +146,7 @@ def test_a_password_session_opens_all_of_the_users_tenants(
     browser.sign_in()
 
     assert browser.client.post("/tenant", {"tenant": other_company.tenant_id}).status_code == 302
-    assert slug_of(browser) == other_company.slug
+    assert read_tenant_slug(browser) == other_company.slug
 
 
 def test_a_provider_session_cannot_accept_another_tenants_invitation(
@@ -152,10 +156,10 @@ def test_a_provider_session_cannot_accept_another_tenants_invitation(
     send_invitation(company_without_provider, owner.email, mailbox=mailbox)
     page = browser.client.get(f"/invitation/{mailbox.last_token}", follow=True)
 
-    answer = browser.client.post("/invitation")
+    response = browser.client.post("/invitation")
 
     assert b"another company" in page.content
-    assert answer.status_code == 400
+    assert response.status_code == 400
     assert company_without_provider.slug not in [
         row.slug for row in find_memberships(user_id=owner.user_id)
     ]
@@ -182,7 +186,7 @@ def test_a_provider_session_cannot_change_second_factors(
 def test_configuring_a_provider_ends_sessions_of_its_domains_users(
     company_without_provider: Company, provider: OpenIdProvider
 ) -> None:
-    browser = signed_in(company_without_provider)
+    browser = sign_in_owner(company_without_provider)
 
     configure_provider(company_without_provider, provider)
 
@@ -196,11 +200,11 @@ def test_configuring_a_provider_keeps_sessions_of_a_domain_with_the_same_ending(
     email = f"bob@not{company_without_provider.slug}.example"
     User.objects.filter(email=globex.people[Role.OWNER].email).update(email=email)
     globex.people[Role.OWNER] = replace(globex.people[Role.OWNER], email=email)
-    other_user = signed_in(globex)
+    other_users_browser = sign_in_owner(globex)
 
     configure_provider(company_without_provider, provider)
 
-    assert other_user.is_signed_in()
+    assert other_users_browser.is_signed_in()
 
 
 def test_changing_or_removing_a_provider_ends_its_sessions(
@@ -220,7 +224,7 @@ def test_changing_or_removing_a_provider_ends_its_sessions(
 def test_verifying_a_domain_ends_its_users_sessions(provider: OpenIdProvider) -> None:
     company = make_company("hooli", {Role.OWNER: "hank"})
     configure_provider(company, provider)
-    browser = signed_in(company)
+    browser = sign_in_owner(company)
 
     make_domain(company, f"{company.slug}.example", verified=True)
 
@@ -229,7 +233,7 @@ def test_verifying_a_domain_ends_its_users_sessions(provider: OpenIdProvider) ->
 
 def test_verifying_a_domain_without_a_provider_ends_no_session() -> None:
     company = make_company("hooli", {Role.OWNER: "hank"})
-    browser = signed_in(company)
+    browser = sign_in_owner(company)
 
     make_domain(company, f"{company.slug}.example", verified=True)
 
@@ -250,10 +254,8 @@ def test_releasing_a_domain_ends_its_provider_sessions(
 def test_the_owner_who_configures_a_provider_keeps_their_session_for_an_hour(
     company_without_provider: Company, provider: OpenIdProvider
 ) -> None:
-    browser, other_browser = (
-        signed_in(company_without_provider),
-        signed_in(company_without_provider),
-    )
+    browser = sign_in_owner(company_without_provider)
+    other_browser = sign_in_owner(company_without_provider)
 
     set_up = browser.client.put(
         "/api/v1/sign-in-settings/provider",
@@ -268,7 +270,7 @@ def test_the_owner_who_configures_a_provider_keeps_their_session_for_an_hour(
 
 def test_an_owner_outside_of_the_domain_keeps_their_session(provider: OpenIdProvider) -> None:
     company_outside_domain = make_company("hooli", {Role.OWNER: "hank"})
-    browser = signed_in(company_outside_domain)
+    browser = sign_in_owner(company_outside_domain)
 
     set_up = browser.client.put(
         "/api/v1/sign-in-settings/provider",
@@ -283,7 +285,7 @@ def test_an_owner_outside_of_the_domain_keeps_their_session(provider: OpenIdProv
 def test_an_owner_who_releases_a_domain_without_a_provider_keeps_their_session(
     company_without_provider: Company,
 ) -> None:
-    browser = signed_in(company_without_provider)
+    browser = sign_in_owner(company_without_provider)
     (domain,) = list_domains(actor=company_without_provider.platform)
 
     released = browser.client.delete(f"/api/v1/domains/{domain.id}")
@@ -307,23 +309,21 @@ def test_an_owner_who_releases_another_domain_keeps_their_session(
 def test_configuring_a_provider_ends_pending_sign_ins(
     company_without_provider: Company, provider: OpenIdProvider
 ) -> None:
-    secret = signed_in(company_without_provider).set_up_app()
-    waiting = new_browser(company_without_provider.people[Role.OWNER])
-    waiting.sign_in()
+    secret = sign_in_owner(company_without_provider).set_up_app()
+    pending_browser = new_browser(company_without_provider.people[Role.OWNER])
+    pending_browser.sign_in()
     configure_provider(company_without_provider, provider)
 
-    answer = waiting.client.post("/sign-in/code", {"code": code_of(secret, later_by=1)})
+    response = pending_browser.client.post("/sign-in/code", {"code": code_of(secret, later_by=1)})
 
-    assert answer["Location"] == "/sign-in"
-    assert not waiting.is_signed_in()
+    assert response["Location"] == "/sign-in"
+    assert not pending_browser.is_signed_in()
 
 
 def test_only_expired_sessions_are_deleted(company_without_provider: Company) -> None:
-    expired, other_browser = (
-        signed_in(company_without_provider),
-        signed_in(company_without_provider),
-    )
-    keys = [browser.client.session.session_key for browser in (expired, other_browser)]
+    expired_browser = sign_in_owner(company_without_provider)
+    other_browser = sign_in_owner(company_without_provider)
+    keys = [browser.client.session.session_key for browser in (expired_browser, other_browser)]
     now = timezone.now()
     Session.objects.filter(session_key=keys[0]).update(expire_date=now - timedelta(seconds=1))
 

@@ -36,11 +36,11 @@ def _sign_up_enabled(settings: LazySettings) -> None:
 
 @pytest.fixture
 def form() -> dict[str, str]:
-    tail = secrets.token_hex(4)
-    return {"company": f"Piper {tail}", "email": f"Richard@{tail}.example", "slug": ""}
+    suffix = secrets.token_hex(4)
+    return {"company": f"Piper {suffix}", "email": f"Richard@{suffix}.example", "slug": ""}
 
 
-def submit(form: dict[str, str], client: Client | None = None) -> Any:
+def submit_form(form: dict[str, str], client: Client | None = None) -> Any:
     return (client or fresh_client()).post("/sign-up", form)
 
 
@@ -52,13 +52,13 @@ def link_in_mail() -> str:
 
 def open_link(form: dict[str, str]) -> Client:
     """Return a browser that has opened the link of the e-mail."""
-    assert submit(form)["Location"] == "/sign-up/sent"
+    assert submit_form(form)["Location"] == "/sign-up/sent"
     client = fresh_client()
     assert client.get(link_in_mail())["Location"] == "/sign-up/confirm"
     return client
 
 
-def create(client: Client, slug: str) -> Any:
+def confirm_sign_up(client: Client, slug: str) -> Any:
     return client.post("/sign-up/confirm", {"slug": slug})
 
 
@@ -71,7 +71,7 @@ def test_a_company_signs_up_and_its_owner_sets_a_password(
     client = open_link(form)
 
     page = client.get("/sign-up/confirm").content.decode()
-    invitation = create(client, slug)
+    invitation = confirm_sign_up(client, slug)
     client.get(invitation["Location"])
     account = {"name": "Richard", "password": PASSWORD}
     welcome = client.post("/invitation", account, follow=True).content.decode()
@@ -103,8 +103,8 @@ def test_a_link_works_once(form: dict[str, str]) -> None:
     other_client.get(link)
     slug = propose_slug(form["company"])
 
-    assert create(client, slug).status_code == 302
-    second_use = create(other_client, f"{slug}-2")
+    assert confirm_sign_up(client, slug).status_code == 302
+    second_use = confirm_sign_up(other_client, f"{slug}-2")
 
     assert second_use.status_code == 404
     assert b"already used" in second_use.content
@@ -113,7 +113,7 @@ def test_a_link_works_once(form: dict[str, str]) -> None:
 
 
 def test_a_link_expires_after_an_hour(form: dict[str, str]) -> None:
-    submit(form)
+    submit_form(form)
     keys = list(redis_connection.connect_to_redis().scan_iter("caret:sign-up:*"))
     expiries_s = [redis_connection.connect_to_redis().ttl(key) for key in keys]
 
@@ -129,20 +129,22 @@ def test_a_slug_that_was_taken_meanwhile_can_be_replaced(form: dict[str, str]) -
     client = open_link(form)
     create_tenant(slug=slug, name="Faster", now=timezone.now())
 
-    refusal = create(client, slug)
-    done = create(client, f"{slug}-ag")
+    refusal = confirm_sign_up(client, slug)
+    accepted = confirm_sign_up(client, f"{slug}-ag")
 
     assert refusal.status_code == 400
     assert f"The slug {slug} is taken." in refusal.content.decode()
-    assert done["Location"].startswith("/invitation/")
+    assert accepted["Location"].startswith("/invitation/")
 
 
-def test_the_answer_and_the_email_are_the_same_for_an_existing_account(
+def test_the_response_and_the_email_are_the_same_for_an_existing_account(
     form: dict[str, str],
 ) -> None:
     email = form["email"].lower()
     User.objects.create(email=email, name="Richard", password="!", created_at=timezone.now())
-    existing, new = submit(form), submit(form | {"email": f"x{email}"})
+
+    existing = submit_form(form)
+    new = submit_form(form | {"email": f"x{email}"})
 
     assert (existing.status_code, existing["Location"]) == (new.status_code, new["Location"])
     mail_to_existing, mail_to_new = mail.outbox
@@ -163,7 +165,7 @@ def test_the_answer_and_the_email_are_the_same_for_an_existing_account(
     ],
 )
 def test_an_invalid_slug_is_explained(form: dict[str, str], slug: str, message: str) -> None:
-    response = submit(form | {"slug": slug})
+    response = submit_form(form | {"slug": slug})
 
     assert response.status_code == 400
     assert message in response.content.decode()
@@ -175,7 +177,7 @@ def test_an_invalid_slug_is_explained(form: dict[str, str], slug: str, message: 
     [("email", "nobody"), ("company", " \n "), ("company", "x" * (MAX_NAME_CHARS + 1))],
 )
 def test_another_invalid_field_is_refused(form: dict[str, str], field: str, value: str) -> None:
-    assert submit(form | {field: value}).status_code == 400
+    assert submit_form(form | {field: value}).status_code == 400
     assert mail.outbox == []
 
 
@@ -201,23 +203,26 @@ def test_a_reserved_or_long_name_still_gives_a_valid_proposal() -> None:
 
 
 def test_requests_for_one_address_and_from_one_network_are_throttled(form: dict[str, str]) -> None:
-    statuses_for_one_address = [submit(form).status_code for _ in range(MAX_SIGN_UP_MAILS + 1)]
+    statuses_for_one_address = [submit_form(form).status_code for _ in range(MAX_SIGN_UP_MAILS + 1)]
     client = fresh_client()
-    answers_to_one_network = [
-        submit(form | {"email": f"{n}@y.example"}, client) for n in range(MAX_TRIES + 1)
+    responses_to_one_network = [
+        submit_form(form | {"email": f"{n}@y.example"}, client) for n in range(MAX_TRIES + 1)
     ]
 
     assert statuses_for_one_address == [302] * MAX_SIGN_UP_MAILS + [429]
-    assert [answer.status_code for answer in answers_to_one_network] == [302] * MAX_TRIES + [429]
-    assert int(answers_to_one_network[-1]["Retry-After"]) > 0
+    statuses_of_one_network = [response.status_code for response in responses_to_one_network]
+    assert statuses_of_one_network == [302] * MAX_TRIES + [429]
+    assert int(responses_to_one_network[-1]["Retry-After"]) > 0
 
 
 def test_all_requests_together_are_throttled(form: dict[str, str], settings: LazySettings) -> None:
     settings.MAX_SIGN_UPS_AN_HOUR = 2
 
-    answers = [submit(form | {"email": f"{secrets.token_hex(4)}@y.example"}) for _ in range(3)]
+    responses = [
+        submit_form(form | {"email": f"{secrets.token_hex(4)}@y.example"}) for _ in range(3)
+    ]
 
-    assert [answer.status_code for answer in answers] == [302, 302, 429]
+    assert [response.status_code for response in responses] == [302, 302, 429]
 
 
 def test_a_mail_server_that_is_down_is_reported(
@@ -228,7 +233,7 @@ def test_a_mail_server_that_is_down_is_reported(
 
     monkeypatch.setattr("tenants.identity.sign_up.send_mail", refuse)
 
-    response = submit(form)
+    response = submit_form(form)
 
     assert response.status_code == 409
     assert b"mail server" in response.content
@@ -242,5 +247,5 @@ def test_without_sign_up_there_is_no_page_and_no_link(
 
     for path in ("/sign-up", "/sign-up/sent", "/sign-up/confirm", "/sign-up/x"):
         assert fresh_client().get(path).status_code == 404
-    assert submit(form).status_code == 404
+    assert submit_form(form).status_code == 404
     assert "sign-up" not in fresh_client().get("/sign-in").content.decode()

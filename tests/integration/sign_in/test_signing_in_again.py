@@ -34,7 +34,7 @@ class Provider(Protocol):
     def requests_new_sign_in(self, url: str) -> bool:
         """Return whether the link asks the provider to sign the user in again."""
 
-    def answer(self, client: Client, url: str, email: str, signed_in_s_ago: int) -> Any:
+    def complete_sign_in(self, client: Client, url: str, email: str, signed_in_s_ago: int) -> Any:
         """Let the provider sign the user in, and return the response of our page that follows."""
 
 
@@ -46,7 +46,7 @@ class ByOpenId:
         query = parse_qs(urlsplit(url).query)
         return (query.get("prompt"), query.get("max_age")) == (["login"], ["0"])
 
-    def answer(self, client: Client, url: str, email: str, signed_in_s_ago: int) -> Any:
+    def complete_sign_in(self, client: Client, url: str, email: str, signed_in_s_ago: int) -> Any:
         redirect_url = self.provider.authorize(url)
         self.provider.claims = {"email": email, "auth_time": int(time.time()) - signed_in_s_ago}
         return client.get(redirect_url)
@@ -60,11 +60,11 @@ class BySaml:
     def requests_new_sign_in(self, url: str) -> bool:
         return self.provider.assertion_for(url, "").requests_new_sign_in
 
-    def answer(self, client: Client, url: str, email: str, signed_in_s_ago: int) -> Any:
+    def complete_sign_in(self, client: Client, url: str, email: str, signed_in_s_ago: int) -> Any:
         assertion = self.provider.assertion_for(url, email)
-        answer = self.provider.encode_response(assertion, signed_in_s_ago=signed_in_s_ago)
+        saml_response = self.provider.encode_response(assertion, signed_in_s_ago=signed_in_s_ago)
         address = f"/sign-in/saml/{self.company.tenant_id}"
-        return client.get(fresh_client().post(address, {"SAMLResponse": answer})["Location"])
+        return client.get(fresh_client().post(address, {"SAMLResponse": saml_response})["Location"])
 
 
 @pytest.fixture(params=["openid", "saml"])
@@ -84,17 +84,21 @@ def client(sign_in_provider: Provider, owner: Person) -> Client:
     """Return the owner's browser. Its sign-in at the provider was four hours ago."""
     client = fresh_client()
     page = client.post("/sign-in", {"email": owner.email, "single": "yes"})
-    sign_in_provider.answer(client, provider_link(page), owner.email, signed_in_s_ago=4 * 3600)
+    sign_in_provider.complete_sign_in(
+        client, provider_link(page), owner.email, signed_in_s_ago=4 * 3600
+    )
     return client
 
 
 def provider_link(page: Any) -> str:
+    """Return the link to which the page redirects the browser."""
     match = re.search(r'http-equiv="refresh" content="0; url=([^"]+)"', page.content.decode())
     assert match is not None, page.content
     return html.unescape(match[1])
 
 
 def reauthenticate(client: Client, target: str = TARGET) -> str:
+    """Begin a step-up that leads to the target, and return the link to the provider."""
     return provider_link(client.post("/account/reauthenticate", {"next": target}))
 
 
@@ -111,7 +115,7 @@ def test_a_step_up_requests_a_new_sign_in_and_returns_to_the_page(
 ) -> None:
     url = reauthenticate(client)
 
-    response = sign_in_provider.answer(client, url, owner.email, signed_in_s_ago=0)
+    response = sign_in_provider.complete_sign_in(client, url, owner.email, signed_in_s_ago=0)
 
     assert sign_in_provider.requests_new_sign_in(url)
     assert response["Location"] == TARGET
@@ -129,7 +133,7 @@ def test_a_first_sign_in_does_not_request_a_new_provider_sign_in(
 def test_a_reused_provider_sign_in_is_refused_with_a_message(
     client: Client, sign_in_provider: Provider, owner: Person
 ) -> None:
-    response = sign_in_provider.answer(
+    response = sign_in_provider.complete_sign_in(
         client, reauthenticate(client), owner.email, signed_in_s_ago=120
     )
     page = client.get(response["Location"]).content.decode()
@@ -144,7 +148,7 @@ def test_a_step_up_by_another_user_is_refused(
 ) -> None:
     colleague = make_colleague(company, Role.OWNER)
 
-    response = sign_in_provider.answer(
+    response = sign_in_provider.complete_sign_in(
         client, reauthenticate(client), colleague.email, signed_in_s_ago=0
     )
     page = client.get(response["Location"]).content.decode()
@@ -157,14 +161,16 @@ def test_a_step_up_by_another_user_is_refused(
 def test_a_first_sign_in_counts_as_a_step_up_for_five_minutes(
     sign_in_provider: Provider, owner: Person
 ) -> None:
-    needed = {}
+    is_step_up_needed = {}
     for ago_s in (60, 360):
         client = fresh_client()
         page = client.post("/sign-in", {"email": owner.email, "single": "yes"})
-        sign_in_provider.answer(client, provider_link(page), owner.email, signed_in_s_ago=ago_s)
-        needed[ago_s] = needs_step_up(client)
+        sign_in_provider.complete_sign_in(
+            client, provider_link(page), owner.email, signed_in_s_ago=ago_s
+        )
+        is_step_up_needed[ago_s] = needs_step_up(client)
 
-    assert needed == {60: False, 360: True}
+    assert is_step_up_needed == {60: False, 360: True}
 
 
 def test_a_sign_in_time_in_the_future_counts_from_now(
@@ -173,7 +179,9 @@ def test_a_sign_in_time_in_the_future_counts_from_now(
     client = fresh_client()
     page = client.post("/sign-in", {"email": owner.email, "single": "yes"})
 
-    sign_in_provider.answer(client, provider_link(page), owner.email, signed_in_s_ago=-86_400)
+    sign_in_provider.complete_sign_in(
+        client, provider_link(page), owner.email, signed_in_s_ago=-86_400
+    )
 
     assert client.session["signed-in-by-provider-at"] <= time.time()
 
@@ -184,7 +192,7 @@ def test_a_pending_form_survives_a_step_up_at_the_provider(
     redirect = client.post("/sign-in-settings/second-factor/required")
     target = parse_qs(urlsplit(redirect["Location"]).query)["next"][0]
 
-    response = sign_in_provider.answer(
+    response = sign_in_provider.complete_sign_in(
         client, reauthenticate(client, target), owner.email, signed_in_s_ago=0
     )
     page = client.get(response["Location"]).content.decode()
@@ -201,7 +209,7 @@ def test_a_token_without_a_valid_auth_time_is_no_step_up(
 ) -> None:
     client = fresh_client()
     page = client.post("/sign-in", {"email": owner.email, "single": "yes"})
-    ByOpenId(provider).answer(client, provider_link(page), owner.email, signed_in_s_ago=0)
+    ByOpenId(provider).complete_sign_in(client, provider_link(page), owner.email, signed_in_s_ago=0)
     redirect_url = provider.authorize(reauthenticate(client))
     provider.claims = {"email": owner.email, "auth_time": auth_time}
 
@@ -238,9 +246,11 @@ def test_a_sign_in_pending_during_an_upgrade_is_restarted(
     page = client.post("/sign-in", {"email": owner.email, "single": "yes"})
     clear_request_details(client)
 
-    restarted = sign_in_provider.answer(client, provider_link(page), owner.email, signed_in_s_ago=0)
+    restarted = sign_in_provider.complete_sign_in(
+        client, provider_link(page), owner.email, signed_in_s_ago=0
+    )
     before = client.get("/").status_code
-    sign_in_provider.answer(client, restarted["Location"], owner.email, signed_in_s_ago=0)
+    sign_in_provider.complete_sign_in(client, restarted["Location"], owner.email, signed_in_s_ago=0)
 
     assert restarted.status_code == before == 302
     assert not sign_in_provider.requests_new_sign_in(restarted["Location"])
@@ -253,7 +263,9 @@ def test_a_step_up_pending_during_an_upgrade_is_restarted(
     url = reauthenticate(client)
     clear_request_details(client)
 
-    restarted = sign_in_provider.answer(client, url, owner.email, signed_in_s_ago=4 * 3600)
+    restarted = sign_in_provider.complete_sign_in(
+        client, url, owner.email, signed_in_s_ago=4 * 3600
+    )
 
     assert sign_in_provider.requests_new_sign_in(restarted["Location"])
     assert needs_step_up(client)

@@ -61,7 +61,7 @@ def stored_rows(services: Services) -> Iterator[str]:
             yield from (text for (text,) in superuser.execute(statement))
 
 
-def opens(key: str) -> bool:
+def is_accepted_as_cookie(key: str) -> bool:
     """Return whether `key` is accepted as a session cookie."""
     client = fresh_client()
     client.cookies[COOKIE] = key
@@ -76,17 +76,17 @@ def test_a_sessions_stored_key_cannot_be_used_as_its_cookie(
         UserSession.objects.filter(user_id=person.user_id).values_list("session_key", flat=True)
     )
 
-    assert opens(token)
+    assert is_accepted_as_cookie(token)
     assert keys == {browser.client.session.session_key}
-    assert not any(opens(key) for key in keys)
+    assert not any(is_accepted_as_cookie(key) for key in keys)
 
 
 def test_an_operator_sessions_stored_key_cannot_be_used_as_its_cookie() -> None:
-    signed_in = signed_in_operator()
+    operators_browser = signed_in_operator()
     other_browser = new_operators_browser()
-    other_browser.client.cookies[SESSION] = str(signed_in.session().session_key)
+    other_browser.client.cookies[SESSION] = str(operators_browser.session().session_key)
 
-    assert (signed_in.is_signed_in(), other_browser.is_signed_in()) == (True, False)
+    assert (operators_browser.is_signed_in(), other_browser.is_signed_in()) == (True, False)
 
 
 def test_the_data_of_a_session_are_sealed(hooli: Company) -> None:
@@ -108,7 +108,7 @@ def test_the_data_of_one_session_cannot_be_used_in_another(browser: Browser) -> 
     Session.objects.filter(session_key=stranger.session_key).update(session_data=data)
 
     assert SessionStore(stranger.session_key).load() == {}
-    assert not opens(stranger.token)
+    assert not is_accepted_as_cookie(stranger.token)
 
 
 def test_no_table_contains_a_usable_secret(
@@ -118,7 +118,7 @@ def test_no_table_contains_a_usable_secret(
     send_invitation(hooli, "guest@hooli.example", mailbox=mailbox)
     guest = fresh_client()
     guest.get(f"/invitation/{mailbox.last_token}")
-    factor = browser.set_up_app()
+    app_secret = browser.set_up_app()
     codes = browser.client.get("/account/recovery-codes/file").content.decode().split()
     secrets = {
         "session": browser.client.cookies[COOKIE].value,
@@ -126,7 +126,7 @@ def test_no_table_contains_a_usable_secret(
         "invitation": mailbox.last_token,
         "SCIM token": create_scim_token(actor=hooli.platform, name="Okta", now=timezone.now()).text,
         "API key": make_key(hooli, person).text,
-        "second factor": factor,
+        "second factor": app_secret,
         "recovery code": codes[-1],
     }
 

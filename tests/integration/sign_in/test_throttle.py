@@ -47,6 +47,7 @@ def guess(client: Client, email: str, password: str = WRONG) -> int:
 
 
 def attempt_from(number: int, email: str, secret: Secret = Secret.PASSWORD) -> SecretAttempt:
+    """Return an attempt of an unknown browser. Each number has its own IP address."""
     return SecretAttempt(secret, email, f"10.9.{number // 250}.{number % 250}", None, False)
 
 
@@ -57,6 +58,7 @@ def spend_attempts(email: str, secret: Secret = Secret.PASSWORD) -> None:
 
 
 def counters_of_unknown_devices() -> set[bytes]:
+    """Return the Redis keys that count password attempts of unknown browsers."""
     return set(
         redis_connection.connect_to_redis().scan_iter(match="caret:throttle:password:*:unknown")
     )
@@ -73,10 +75,10 @@ def present_passkey(browser: with_passkey.Browser, passkey: SoftPasskey, page: s
 def test_guesses_at_an_account_are_throttled_across_ip_addresses(owner: Person) -> None:
     clients = [fresh_client() for _ in range(12)]
 
-    answers = [guess(clients[number % 12], owner.email) for number in range(24)]
+    statuses = [guess(client, owner.email) for _ in range(2) for client in clients]
 
     limit = MAX_ATTEMPTS[Secret.PASSWORD]
-    assert answers == [400] * limit + [429] * (24 - limit)
+    assert statuses == [400] * limit + [429] * (len(statuses) - limit)
 
 
 def test_an_unknown_address_is_throttled_in_the_same_way(owner: Person) -> None:
@@ -112,8 +114,8 @@ def test_the_response_states_a_bounded_wait(owner: Person) -> None:
 def test_further_guesses_do_not_extend_the_wait(owner: Person) -> None:
     before = counters_of_unknown_devices()
     spend_attempts(owner.email)
-    (name,) = counters_of_unknown_devices() - before
-    redis_connection.connect_to_redis().expire(name, 7)
+    (counter,) = counters_of_unknown_devices() - before
+    redis_connection.connect_to_redis().expire(counter, 7)  # the wait has 7 s left
 
     throttled = count_attempt(attempt_from(99, owner.email))
 
@@ -146,9 +148,9 @@ def test_a_known_browser_is_throttled_too(owner: Person) -> None:
     client.post("/sign-out")
 
     limit = MAX_ATTEMPTS[Secret.PASSWORD]
-    answers = [guess(client, owner.email) for _ in range(limit + 1)]
+    statuses = [guess(client, owner.email) for _ in range(limit + 1)]
 
-    assert answers == [400] * limit + [429]
+    assert statuses == [400] * limit + [429]
 
 
 def test_one_accounts_device_cookie_is_invalid_for_another(owner: Person) -> None:
@@ -166,6 +168,7 @@ def test_one_accounts_device_cookie_is_invalid_for_another(owner: Person) -> Non
 
 
 def device_cookie_name(owner: Person) -> str:
+    """Return the name of the device cookie that a sign-in to this account sets."""
     browser = new_browser(owner)
     browser.sign_in()
     (name,) = [name for name in browser.client.cookies if "caret-device-" in name]
@@ -224,10 +227,10 @@ def test_a_browser_is_known_only_after_the_second_factor(owner: Person) -> None:
     other_browser = new_browser(owner)
 
     other_browser.sign_in()
-    before = [name for name in other_browser.client.cookies if "caret-device-" in name]
+    cookies_before_code = [name for name in other_browser.client.cookies if "caret-device-" in name]
     other_browser.client.post("/sign-in/code", {"code": code_of(secret, later_by=1)})
 
-    assert not before
+    assert not cookies_before_code
     assert [name for name in other_browser.client.cookies if "caret-device-" in name]
     assert not any(owner.email in str(cookie) for cookie in other_browser.client.cookies.values())
 
@@ -274,16 +277,16 @@ def test_codes_are_throttled_across_ip_addresses(owner: Person) -> None:
     thieves = [new_browser(owner) for _ in range(4)]
     for thief in thieves:
         thief.sign_in()
-    limit = MAX_ATTEMPTS[Secret.CODE]
-    for number in range(limit):
-        thieves[number % 3].client.post("/sign-in/code", {"code": "000000"})
+    *guessing_thieves, last_thief = thieves
+    for number in range(MAX_ATTEMPTS[Secret.CODE]):
+        guessing_thieves[number % 3].client.post("/sign-in/code", {"code": "000000"})
 
-    response = thieves[3].client.post("/sign-in/code", {"code": code_of(secret, later_by=1)})
+    response = last_thief.client.post("/sign-in/code", {"code": code_of(secret, later_by=1)})
 
     assert response.status_code == 429
     assert 0 < int(response["Retry-After"]) <= MAX_WAIT_S
     assert b"Too many attempts" in response.content
-    assert not thieves[3].is_signed_in()
+    assert not last_thief.is_signed_in()
 
 
 def test_throttled_codes_block_neither_a_known_browser_nor_a_passkey(owner: Person) -> None:
@@ -306,20 +309,22 @@ def test_throttled_codes_block_neither_a_known_browser_nor_a_passkey(owner: Pers
 @pytest.mark.parametrize("page", ["/account/confirm", "/account/confirm/code"])
 def test_step_ups_are_throttled(owner: Person, page: str) -> None:
     if page == "/account/confirm":
-        browser, secret = new_browser(owner), Secret.STEP_UP_PASSWORD
+        secret = Secret.STEP_UP_PASSWORD
+        browser = new_browser(owner)
         browser.sign_in()
         right_form = {"password": PASSWORD}
     else:
-        (browser, app), secret = browser_with_app(owner), Secret.CODE
-        right_form = {"code": code_of(app, later_by=1)}
+        secret = Secret.CODE
+        browser, app_secret = browser_with_app(owner)
+        right_form = {"code": code_of(app_secret, later_by=1)}
     wrong_form = dict.fromkeys(right_form, "000000")
 
-    answers = [
+    statuses = [
         browser.client.post(page, wrong_form).status_code for _ in range(MAX_ATTEMPTS[secret])
     ]
     refusal = browser.client.post(page, right_form)
 
-    assert set(answers) == {200}
+    assert set(statuses) == {200}
     assert refusal.status_code == 429
     assert b"Too many attempts" in refusal.content
     assert browser.is_signed_in()

@@ -19,14 +19,15 @@ from tests.integration.sign_in.browser import Browser, code_of, new_browser
 from tests.integration.sign_in.by_provider import fresh_client
 from tests.integration.sign_in.by_saml import make_saml_company, request_assertion
 
-NOWHERE = "unix:///nonexistent/valkey.sock"
+MISSING_SOCKET = "unix:///nonexistent/valkey.sock"
 
 
 @contextmanager
 def no_redis() -> Iterator[None]:
-    caches = {"default": {**settings.CACHES["default"], "LOCATION": NOWHERE}}
+    """Let the console connect to a socket that does not exist."""
+    caches = {"default": {**settings.CACHES["default"], "LOCATION": MISSING_SOCKET}}
     redis_connection.connect_to_redis.cache_clear()
-    with override_settings(REDIS_URL=NOWHERE, CACHES=caches):
+    with override_settings(REDIS_URL=MISSING_SOCKET, CACHES=caches):
         yield
     redis_connection.connect_to_redis.cache_clear()
 
@@ -47,7 +48,7 @@ def assert_unavailable(response: Any) -> None:
     assert b"Redis does not respond" in response.content
 
 
-def test_a_code_cannot_complete_a_sign_in(browser: Browser, owner: Person) -> None:
+def test_a_code_cannot_complete_a_sign_in_without_redis(browser: Browser, owner: Person) -> None:
     browser.sign_in()
     secret = browser.set_up_app()
     other_browser = new_browser(owner)
@@ -60,7 +61,7 @@ def test_a_code_cannot_complete_a_sign_in(browser: Browser, owner: Person) -> No
     assert not other_browser.is_signed_in()
 
 
-def test_a_step_up_by_code_is_unavailable(browser: Browser) -> None:
+def test_a_step_up_by_code_is_unavailable_without_redis(browser: Browser) -> None:
     browser.sign_in()
     secret = browser.set_up_app()
 
@@ -70,7 +71,7 @@ def test_a_step_up_by_code_is_unavailable(browser: Browser) -> None:
     assert_unavailable(response)
 
 
-def test_a_step_up_by_password_is_unavailable(browser: Browser) -> None:
+def test_a_step_up_by_password_is_unavailable_without_redis(browser: Browser) -> None:
     browser.sign_in()
 
     with no_redis():
@@ -79,21 +80,21 @@ def test_a_step_up_by_password_is_unavailable(browser: Browser) -> None:
     assert_unavailable(response)
 
 
-def test_a_passkey_sign_in_is_unavailable(owner: Person) -> None:
+def test_a_passkey_sign_in_is_unavailable_without_redis(owner: Person) -> None:
     browser, passkey = with_passkey.Browser(owner), SoftPasskey()
     browser.sign_in()
     browser.add(passkey)
     browser = with_passkey.Browser(owner)
-    answer = passkey.get(browser.request_challenge())
+    credential = passkey.get(browser.request_challenge())
 
     with no_redis():
-        response = browser.post_response(answer)
+        response = browser.post_response(credential)
 
     assert_unavailable(response)
 
 
 @pytest.mark.parametrize("page", ["/sign-in/code", "/account/confirm/passkey"])
-def test_a_passkey_still_works_as_a_second_factor(owner: Person, page: str) -> None:
+def test_a_passkey_works_as_a_second_factor_without_redis(owner: Person, page: str) -> None:
     browser, passkey = with_passkey.Browser(owner), SoftPasskey()
     browser.sign_in()
     browser.add(passkey)
@@ -108,16 +109,16 @@ def test_a_passkey_still_works_as_a_second_factor(owner: Person, page: str) -> N
     assert response["Location"] == "/"
 
 
-def test_a_saml_sign_in_is_unavailable() -> None:
+def test_a_saml_sign_in_is_unavailable_without_redis() -> None:
     idp = SamlProvider()
     company = make_saml_company(idp)
     path = f"/sign-in/saml/{company.tenant_id}"
     email = company.people[Role.OWNER].email
-    answer = idp.encode_response(request_assertion(fresh_client(), idp, email))
+    saml_response = idp.encode_response(request_assertion(fresh_client(), idp, email))
 
     with no_redis():
         responses = [
-            fresh_client().post(path, {"SAMLResponse": answer}),
+            fresh_client().post(path, {"SAMLResponse": saml_response}),
             fresh_client().get(f"{path}/done?ticket=x"),
         ]
 

@@ -39,6 +39,7 @@ class Browser:
         self.client.post("/account/confirm", {"password": PASSWORD})
 
     def add(self, passkey: SoftPasskey, name: str = "Laptop") -> Any:
+        """Step up, add the passkey to the account, and return the HTTP response."""
         self.confirm()
         challenge = read_challenge(self.client.get("/account/passkeys/new"))
         form = {"name": name, "credential": json.dumps(passkey.create(challenge))}
@@ -48,8 +49,9 @@ class Browser:
         """Return the challenge for a passkey sign-in."""
         return read_challenge(self.client.post("/sign-in/passkey", fields))
 
-    def post_response(self, answer: object, **fields: str) -> Any:
-        form = {"credential": json.dumps(answer), **fields}
+    def post_response(self, credential: object, **fields: str) -> Any:
+        """Send the passkey's response to the sign-in page, and return the HTTP response."""
+        form = {"credential": json.dumps(credential), **fields}
         return self.client.post("/sign-in/passkey", form)
 
 

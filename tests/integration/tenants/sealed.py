@@ -9,12 +9,14 @@ from tenants.security.encryption.queries import open_sealed
 from tenants.security.encryption.rotation import RotationResult, rotate_tenant_keys
 from tests.fixtures.companies import Company
 
+PLAINTEXT = b"text"
 SEAL_CONTEXT = SealContext(table="content_object", column="content", row="7")
 
 
 def seal(company: Company, scope: str = "user:ada") -> bytes:
+    """Return PLAINTEXT, sealed with the data key of the scope."""
     return seal_in_scope(
-        company.tenant_id, scope, context=SEAL_CONTEXT, data=b"text", now=timezone.now()
+        company.tenant_id, scope, context=SEAL_CONTEXT, data=PLAINTEXT, now=timezone.now()
     )
 
 

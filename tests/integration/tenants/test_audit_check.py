@@ -1,7 +1,7 @@
 """A check of the stored audit chain finds and names changes that the database's owner made."""
 
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 import psycopg
 import pytest
@@ -43,7 +43,7 @@ def tamper(services: Services, company: Company) -> Iterator[Callable[[str, str]
         yield run
 
 
-def add(company: Company, count: int = 1) -> int:
+def add_entries(company: Company, count: int = 1) -> int:
     """Add entries and return the last one's number."""
     with tenant_scope(company.tenant_id):
         for _ in range(count):
@@ -53,9 +53,8 @@ def add(company: Company, count: int = 1) -> int:
         return find_head(tenant_id=company.tenant_id).sequence
 
 
-def sign(company: Company, hours: int = 0) -> None:
-    at = NOON + timedelta(hours=hours)
-    assert sign_head(tenant_id=company.tenant_id, keys=load_signing_keys(), now=at)
+def sign_current_head(company: Company) -> None:
+    assert sign_head(tenant_id=company.tenant_id, keys=load_signing_keys(), now=NOON)
 
 
 def verify_chain(company: Company) -> ChainCheckResult:
@@ -64,9 +63,9 @@ def verify_chain(company: Company) -> ChainCheckResult:
 
 
 def test_an_unmodified_chain_is_valid(company: Company) -> None:
-    add(company, 3)
-    sign(company)
-    last = add(company, 2)
+    add_entries(company, 3)
+    sign_current_head(company)
+    last = add_entries(company, 2)
 
     result = verify_chain(company)  # adds an entry
 
@@ -76,7 +75,7 @@ def test_an_unmodified_chain_is_valid(company: Company) -> None:
 
 
 def test_each_check_adds_an_entry(company: Company) -> None:
-    last = add(company)
+    last = add_entries(company)
 
     verify_chain(company)
 
@@ -93,8 +92,8 @@ def test_each_check_adds_an_entry(company: Company) -> None:
 def test_a_changed_or_deleted_entry_is_named(
     company: Company, tamper: Callable[[str, str], None], change: str
 ) -> None:
-    sequence = add(company)
-    add(company, 2)
+    sequence = add_entries(company)
+    add_entries(company, 2)
 
     tamper("tenants_auditentry", change.format(sequence))
 
@@ -104,23 +103,25 @@ def test_a_changed_or_deleted_entry_is_named(
 def test_truncating_the_chain_contradicts_the_signed_head(
     company: Company, tamper: Callable[[str, str], None]
 ) -> None:
-    last_kept = add(company)
-    add(company, 3)
-    sign(company)
+    last_kept = add_entries(company)
+    add_entries(company, 3)
+    sign_current_head(company)
     with tenant_scope(company.tenant_id):
         hash_hex = AuditEntry.objects.get(sequence=last_kept).hash.hex()
     deletion = "DELETE FROM tenants_auditentry WHERE sequence > {}"
-    shorter = "UPDATE tenants_audithead SET sequence = {}, hash = decode('{}', 'hex') WHERE true"
+    head_update = (
+        "UPDATE tenants_audithead SET sequence = {}, hash = decode('{}', 'hex') WHERE true"
+    )
 
     tamper("tenants_auditentry", deletion.format(last_kept))
-    tamper("tenants_audithead", shorter.format(last_kept, hash_hex))
+    tamper("tenants_audithead", head_update.format(last_kept, hash_hex))
 
     assert not verify_chain(company).is_unbroken
 
 
 def test_a_head_signed_with_another_key_is_detected(company: Company) -> None:
-    last = add(company)
-    sign(company)
+    last = add_entries(company)
+    sign_current_head(company)
     foreign_keys = SigningKeys(bytes(32), version=1).public_keys()
 
     result = check_chain(actor=company.people[Role.AUDITOR].actor, keys=foreign_keys, now=NOON)
@@ -131,8 +132,8 @@ def test_a_head_signed_with_another_key_is_detected(company: Company) -> None:
 def test_a_head_with_a_forged_signature_is_detected(
     company: Company, tamper: Callable[[str, str], None]
 ) -> None:
-    last = add(company)
-    sign(company)
+    last = add_entries(company)
+    sign_current_head(company)
     forged = "SET signature = set_byte(signature, 0, get_byte(signature, 0) # 1)"
 
     tamper("tenants_signedaudithead", f"UPDATE tenants_signedaudithead {forged} WHERE true")
@@ -144,9 +145,9 @@ def test_a_long_chain_is_checked_from_a_signed_head(
     company: Company, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(chain_check, "MAX_ENTRIES", 4)
-    signed = add(company, 5)
-    sign(company)
-    add(company, 2)
+    signed = add_entries(company, 5)
+    sign_current_head(company)
+    add_entries(company, 2)
 
     result = verify_chain(company)
 
@@ -156,9 +157,9 @@ def test_a_long_chain_is_checked_from_a_signed_head(
 def test_a_forged_head_before_the_first_entry_is_not_counted(
     company: Company, tamper: Callable[[str, str], None]
 ) -> None:
-    signed = add(company, 2)
-    sign(company)
-    add(company)
+    signed = add_entries(company, 2)
+    sign_current_head(company)
+    add_entries(company)
     forged = "SET signature = set_byte(signature, 0, get_byte(signature, 0) # 1)"
     tamper("tenants_signedaudithead", f"UPDATE tenants_signedaudithead {forged} WHERE true")
 
@@ -176,13 +177,15 @@ def test_a_long_chain_without_signed_heads_is_checked_in_parts(
     company: Company, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(chain_check, "MAX_ENTRIES", 4)
-    add(company, 6)
-    auditor, keys = company.people[Role.AUDITOR].actor, load_signing_keys().public_keys()
+    add_entries(company, 6)
+    auditor = company.people[Role.AUDITOR].actor
+    keys = load_signing_keys().public_keys()
 
     first = verify_chain(company)
     second = check_chain(actor=auditor, keys=keys, now=NOON, after=first.last)
 
     assert (first.first, first.last, first.is_unfinished) == (1, 4, True)
+    # The second part has two entries of this test, and the entries of both checks.
     assert (second.first, second.last) == (5, 8)
     assert second.is_unbroken
 
@@ -191,9 +194,10 @@ def test_a_deleted_entry_is_detected_by_a_continued_check(
     company: Company, tamper: Callable[[str, str], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(chain_check, "MAX_ENTRIES", 4)
-    add(company, 6)
+    add_entries(company, 6)
     tamper("tenants_auditentry", "DELETE FROM tenants_auditentry WHERE sequence = 6")
-    auditor, keys = company.people[Role.AUDITOR].actor, load_signing_keys().public_keys()
+    auditor = company.people[Role.AUDITOR].actor
+    keys = load_signing_keys().public_keys()
 
     result = check_chain(actor=auditor, keys=keys, now=NOON, after=4)
     later_result = check_chain(actor=auditor, keys=keys, now=NOON, after=6)
@@ -206,7 +210,7 @@ def test_a_check_that_takes_too_long_reports_its_position(
     company: Company, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(chain_check, "_STEP", 2)
-    add(company, 6)
+    add_entries(company, 6)
     times = iter([0.0, chain_check.MAX_S / 2, chain_check.MAX_S])
 
     result = check_chain(

@@ -40,7 +40,7 @@ def company() -> Company:
     return company
 
 
-def add(company: Company, *, at: datetime, action: str = "test.done") -> None:
+def add_entry(company: Company, *, at: datetime, action: str = "test.done") -> None:
     with tenant_scope(company.tenant_id):
         record_change(
             actor=company.platform,
@@ -51,30 +51,30 @@ def add(company: Company, *, at: datetime, action: str = "test.done") -> None:
         )
 
 
-def export(actor: Actor, period: AuditExportPeriod = ALL) -> bytes:
+def export_log(actor: Actor, period: AuditExportPeriod = ALL) -> bytes:
     out = io.BytesIO()
     write_export(actor=actor, period=period, out=out, keys=load_signing_keys(), now=timezone.now())
     return out.getvalue()
 
 
-def verify(text: bytes) -> dict[str, Any]:
+def verify_and_read_header(text: bytes) -> dict[str, Any]:
     return verify_export(io.BytesIO(text), load_signing_keys().public_keys()).header
 
 
-def lines(text: bytes, kind: str) -> list[dict[str, Any]]:
+def select_records(text: bytes, kind: str) -> list[dict[str, Any]]:
     records = [json.loads(line) for line in text.splitlines()]
-    return [line for line in records if line["kind"] == kind]
+    return [record for record in records if record["kind"] == kind]
 
 
 def test_an_export_verifies_and_contains_its_own_entry(company: Company) -> None:
-    add(company, at=timezone.now())
+    add_entry(company, at=timezone.now())
 
-    text = export(company.people[Role.AUDITOR].actor)
+    text = export_log(company.people[Role.AUDITOR].actor)
 
-    header = verify(text)
+    header = verify_and_read_header(text)
     # Seven entries of the company, one of this test and one of the export.
     assert (header["tenant"], header["rows"]) == (company.slug, 9)
-    actions = [entry["action"] for entry in lines(text, "entry")]
+    actions = [entry["action"] for entry in select_records(text, "entry")]
     assert (actions[0], actions[-1]) == ("tenant.created", "audit.exported")
 
 
@@ -86,48 +86,47 @@ def test_signed_heads_follow_their_entries(company: Company) -> None:
             keys=load_signing_keys(),
             now=now + timedelta(hours=hours),
         )
-        add(company, at=now)
+        add_entry(company, at=now)
 
-    text = export(company.platform)
+    text = export_log(company.platform)
 
-    heads = lines(text, "head")
+    heads = select_records(text, "head")
     assert [head["sequence"] for head in heads] == [7, 8]
     assert verify_export(io.BytesIO(text), load_signing_keys().public_keys()).num_heads == 2
 
 
-def test_a_period_is_half_open(company: Company) -> None:
+def test_a_period_includes_its_start_and_excludes_its_end(company: Company) -> None:
     day = datetime(2001, 5, 1, tzinfo=UTC)
     for hours in (-1, 0, 23, 24):
-        add(company, at=day + timedelta(hours=hours), action=f"test.{hours}")
+        add_entry(company, at=day + timedelta(hours=hours), action=f"test.{hours}")
 
-    text = export(company.platform, AuditExportPeriod(day, day + timedelta(days=1)))
+    text = export_log(company.platform, AuditExportPeriod(day, day + timedelta(days=1)))
 
-    verify(text)
-    assert [entry["action"] for entry in lines(text, "entry")] == ["test.0", "test.23"]
+    verify_and_read_header(text)
+    assert [entry["action"] for entry in select_records(text, "entry")] == ["test.0", "test.23"]
 
 
 def test_entries_from_a_clock_that_jumped_are_included(company: Company) -> None:
     day = datetime(2001, 5, 1, tzinfo=UTC)
     for hours in (1, -500, 2):
-        add(company, at=day + timedelta(hours=hours), action=f"test.{hours}")
+        add_entry(company, at=day + timedelta(hours=hours), action=f"test.{hours}")
 
-    text = export(company.platform, AuditExportPeriod(day, None))
+    text = export_log(company.platform, AuditExportPeriod(day, None))
 
-    verify(text)
-    assert "test.-500" in [entry["action"] for entry in lines(text, "entry")]
+    verify_and_read_header(text)
+    assert "test.-500" in [entry["action"] for entry in select_records(text, "entry")]
 
 
 def test_an_export_of_a_period_without_entries_verifies(company: Company) -> None:
     day = datetime(2001, 5, 1, tzinfo=UTC)
 
-    assert (
-        verify(export(company.platform, AuditExportPeriod(day, day + timedelta(days=1))))["rows"]
-        == 0
-    )
+    text = export_log(company.platform, AuditExportPeriod(day, day + timedelta(days=1)))
+
+    assert verify_and_read_header(text)["rows"] == 0
 
 
 def test_an_export_contains_nothing_of_another_tenant(company: Company, cast: Cast) -> None:
-    text = export(company.platform).decode()
+    text = export_log(company.platform).decode()
 
     assert cast.acme.tenant_id not in text
     assert cast.acme.slug not in text
@@ -159,13 +158,13 @@ def test_a_changed_entry_is_named_by_verification(company: Company, services: Se
         owner.execute("ALTER TABLE tenants_auditentry FORCE ROW LEVEL SECURITY")
 
     with pytest.raises(VerificationFailed, match="entry 3: its content does not match its hash"):
-        verify(export(company.platform))
+        verify_and_read_header(export_log(company.platform))
 
 
-@pytest.mark.deep  # long
+@pytest.mark.deep  # takes long
 def test_memory_does_not_grow_with_the_export(company: Company) -> None:
-    def peak(target: int) -> int:
-        _add_entries_up_to(company, target)
+    def measure_peak_bytes(num_entries: int) -> int:
+        _add_entries_up_to(company, num_entries)
         tracemalloc.start()
         with Path("/dev/null").open("wb") as out:
             write_export(
@@ -179,9 +178,10 @@ def test_memory_does_not_grow_with_the_export(company: Company) -> None:
         tracemalloc.stop()
         return peak_bytes
 
-    few, many = peak(400), peak(2_000)
+    peak_of_short_log = measure_peak_bytes(400)
+    peak_of_long_log = measure_peak_bytes(2_000)
 
-    assert many < few * 1.5
+    assert peak_of_long_log < peak_of_short_log * 1.5
 
 
 def _add_entries_up_to(company: Company, count: int) -> None:
@@ -207,9 +207,10 @@ def test_the_verifier_accepts_the_commands_export(
     call_command("export_audit_log", company.slug, out=file, reason="yearly", stdout=StringIO())
 
     assert verify_audit([str(file), "--public-key", str(keys)]) == 0
+    # Seven entries of the company, and one of the export.
     assert "8 entries, 1 to 8" in capsys.readouterr().out
     assert file.stat().st_mode & 0o077 == 0
-    last = lines(file.read_bytes(), "entry")[-1]
+    last = select_records(file.read_bytes(), "entry")[-1]
     assert (last["action"], last["reason"]) == ("audit.exported", "yearly")
     assert sorted(path.name for path in tmp_path.iterdir()) == [keys.name, file.name]
 

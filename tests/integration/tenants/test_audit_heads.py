@@ -37,7 +37,7 @@ def company() -> Company:
 
 @pytest.fixture
 def tamper(services: Services, company: Company) -> Iterator[Callable[[str], None]]:
-    """Return a function that runs a statement as the tables' owner."""
+    """Return a function that runs a statement as the owner of the tables, for this tenant only."""
     with psycopg.connect(services.owner_database_url, autocommit=True) as owner:
 
         def run(statement: str) -> None:
@@ -48,26 +48,26 @@ def tamper(services: Services, company: Company) -> Iterator[Callable[[str], Non
         yield run
 
 
-def add(company: Company) -> None:
+def add_entry(company: Company) -> None:
     with tenant_scope(company.tenant_id):
         record_change(
             actor=company.platform, action="test", target="t", change=(None, None), now=NOON
         )
 
 
-def sign(company: Company, now: datetime = NOON) -> bool:
+def sign_current_head(company: Company, now: datetime = NOON) -> bool:
     return sign_head(tenant_id=company.tenant_id, keys=load_signing_keys(), now=now)
 
 
-def signed_heads(company: Company) -> list[SignedAuditHead]:
+def list_signed_heads(company: Company) -> list[SignedAuditHead]:
     with tenant_scope(company.tenant_id):
         return list(SignedAuditHead.objects.order_by("sequence"))
 
 
 def test_a_signed_head_names_the_last_entry_and_verifies(company: Company) -> None:
-    assert sign(company)
+    assert sign_current_head(company)
 
-    (head,) = signed_heads(company)
+    (head,) = list_signed_heads(company)
     with tenant_scope(company.tenant_id):
         last = AuditEntry.objects.order_by("-sequence")[0]
     assert (head.sequence, bytes(head.hash)) == (last.sequence, bytes(last.hash))
@@ -78,32 +78,32 @@ def test_a_signed_head_names_the_last_entry_and_verifies(company: Company) -> No
 
 @pytest.mark.parametrize("minutes", [0, 30, 59])
 def test_a_second_run_within_an_hour_signs_nothing(company: Company, minutes: int) -> None:
-    sign(company)
-    add(company)
+    sign_current_head(company)
+    add_entry(company)
 
-    assert not sign(company, NOON + timedelta(minutes=minutes))
-    assert len(signed_heads(company)) == 1
+    assert not sign_current_head(company, NOON + timedelta(minutes=minutes))
+    assert len(list_signed_heads(company)) == 1
 
 
 def test_a_grown_chain_is_signed_in_the_next_hour(company: Company) -> None:
-    sign(company)
-    add(company)
+    sign_current_head(company)
+    add_entry(company)
 
-    assert sign(company, NOON + HOUR)
-    assert [head.sequence for head in signed_heads(company)] == [3, 4]
+    assert sign_current_head(company, NOON + HOUR)
+    assert [head.sequence for head in list_signed_heads(company)] == [3, 4]
 
 
 def test_a_chain_that_has_not_grown_is_not_signed_again(company: Company) -> None:
-    sign(company)
+    sign_current_head(company)
 
-    assert not sign(company, NOON + HOUR)
+    assert not sign_current_head(company, NOON + HOUR)
 
 
 def test_a_grown_chain_is_signed_after_a_clock_was_set_back(company: Company) -> None:
-    sign(company)
-    add(company)
+    sign_current_head(company)
+    add_entry(company)
 
-    assert sign(company, NOON - 24 * HOUR)
+    assert sign_current_head(company, NOON - 24 * HOUR)
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_a_grown_chain_is_signed_after_a_clock_was_set_back(company: Company) ->
     ["DELETE FROM tenants_signedaudithead", "UPDATE tenants_signedaudithead SET sequence = 1"],
 )
 def test_a_head_can_neither_be_changed_nor_deleted(company: Company, statement: str) -> None:
-    sign(company)
+    sign_current_head(company)
 
     with (
         pytest.raises(DatabaseError, match="permission denied"),
@@ -136,16 +136,16 @@ def test_a_modified_chain_is_not_signed(
     tamper(statement)
 
     with pytest.raises(ChainBroken) as exc_info:
-        sign(company)
+        sign_current_head(company)
 
     assert exc_info.value.sequence == sequence
-    assert signed_heads(company) == []
+    assert list_signed_heads(company) == []
 
 
 def test_a_broken_chain_is_reported_and_other_chains_are_signed(
     company: Company, tamper: Any
 ) -> None:
-    sound = make_company("sound", {})
+    unmodified_company = make_company("sound", {})
     tamper("DELETE FROM tenants_auditentry WHERE sequence = 2")
 
     with capture_logs() as logs:
@@ -153,17 +153,17 @@ def test_a_broken_chain_is_reported_and_other_chains_are_signed(
 
     reports = [log for log in logs if log["event"] == "audit.chain_broken"]
     assert {"tenant_id": company.tenant_id, "sequence": 2}.items() <= reports[-1].items()
-    assert len(signed_heads(sound)) == 1
+    assert len(list_signed_heads(unmodified_company)) == 1
 
 
 def test_the_workers_task_signs_heads(company: Company) -> None:
     sign_audit_heads()
 
-    assert len(signed_heads(company)) == 1
+    assert len(list_signed_heads(company)) == 1
 
 
 def test_another_tenant_does_not_see_the_heads(company: Company) -> None:
-    sign(company)
+    sign_current_head(company)
     other_company = make_company("other", {})
 
     with tenant_scope(other_company.tenant_id):

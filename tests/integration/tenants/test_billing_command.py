@@ -1,4 +1,4 @@
-"""`manage.py billing` as an operator runs it."""
+"""The command `manage.py billing`, with which operators set prices and bill tenants."""
 
 import json
 import secrets
@@ -21,7 +21,8 @@ OCTOBER = datetime(2026, 10, 3, 12, tzinfo=UTC)
 LARGE_USAGE = {"prompt_tokens": 2_000_000, "cached_tokens": 0, "generated_tokens": 1_000_000}
 
 
-def command(*arguments: str) -> str:
+def run_billing(*arguments: str) -> str:
+    """Run `manage.py billing`, and return its output."""
     out = StringIO()
     call_command("billing", *arguments, stdout=out)
     return out.getvalue()
@@ -29,37 +30,43 @@ def command(*arguments: str) -> str:
 
 def test_an_operator_bills_a_tenant_on_the_command_line(tmp_path: Path) -> None:
     company = make_company("operated", {})
-    plan, tiers, profile = f"plan-{secrets.token_hex(4)}", tmp_path / "t.json", tmp_path / "p.json"
+    plan = f"plan-{secrets.token_hex(4)}"
+    tiers, profile = tmp_path / "t.json", tmp_path / "p.json"
     prices = {"prompt": "0.15", "cached_prompt": "0.015", "generated": "0.60"}
     tiers.write_text(json.dumps({"fast": prices, "quality": prices}))
     profile.write_text(json.dumps({"customer": {"name": "Operated Ltd"}}))
     backdate_company(company, date(2026, 10, 1))
-    command("plan", plan, "--name", "Team", "--currency", "EUR")
-    command("price", plan, "--from", "2026-01-01", "--seat", "19.00", "--tiers", str(tiers))
-    command("subscribe", company.slug, plan, "--from", "2026-10-01")
-    command("profile", company.slug, "--file", str(profile))
-    command("credit", company.slug, "0.10", "--reason", "Welcome.")
+    run_billing("plan", plan, "--name", "Team", "--currency", "EUR")
+    run_billing("price", plan, "--from", "2026-01-01", "--seat", "19.00", "--tiers", str(tiers))
+    run_billing("subscribe", company.slug, plan, "--from", "2026-10-01")
+    run_billing("profile", company.slug, "--file", str(profile))
+    run_billing("credit", company.slug, "0.10", "--reason", "Welcome.")
     ingest_completion(company, None, OCTOBER, **LARGE_USAGE)
 
-    assert "Issued: OPERATED-" in command("invoice", company.slug)
-    assert "Issued: OPERATED-" in command(
+    invoice_output = run_billing("invoice", company.slug)
+    credit_note_output = run_billing(
         "credit-note", company.slug, "1", "0.05", "--reason", "An outage."
     )
-    assert "No invoice is due." in command("invoice", company.slug)
+    second_invoice_output = run_billing("invoice", company.slug)
+
+    assert "Issued: OPERATED-" in invoice_output
+    assert "Issued: OPERATED-" in credit_note_output
+    assert "No invoice is due." in second_invoice_output
     document = find_invoice(actor=company.platform, number=1).document
-    # Usage of 0.90 EUR less a credit of 0.10 EUR.
+    # Usage of 0.90 EUR less a credit of 0.10 EUR. Without users, no seats are billed.
     assert (document.head.customer.name, document.total_cents) == ("Operated Ltd", 80)
 
 
 def test_an_operator_sets_the_price_of_a_model(tmp_path: Path) -> None:
-    plan, tiers, models = f"plan-{secrets.token_hex(4)}", tmp_path / "t.json", tmp_path / "m.json"
+    plan = f"plan-{secrets.token_hex(4)}"
+    tiers, models = tmp_path / "t.json", tmp_path / "m.json"
     prices = {"prompt": "0.15", "cached_prompt": "0.015", "generated": "0.60"}
     tiers.write_text(json.dumps({"fast": prices, "quality": prices}))
     models.write_text(json.dumps({"coder-large": prices | {"generated": "4.20"}}))
-    command("plan", plan, "--name", "Team", "--currency", "EUR")
+    run_billing("plan", plan, "--name", "Team", "--currency", "EUR")
     files = ("--tiers", str(tiers), "--models", str(models))
 
-    output = command("price", plan, "--from", "2026-01-01", "--seat", "19.00", *files)
+    output = run_billing("price", plan, "--from", "2026-01-01", "--seat", "19.00", *files)
 
     (price,) = (view.prices[-1] for view in list_plans() if view.slug == plan)
     assert price.model_prices == {"coder-large": TierPrices(150_000, 15_000, 4_200_000)}
@@ -79,15 +86,16 @@ def test_an_operator_sets_the_price_of_a_model(tmp_path: Path) -> None:
     ],
 )
 def test_unreadable_prices_of_models_are_rejected(tmp_path: Path, models: str) -> None:
-    plan, tiers, file = f"plan-{secrets.token_hex(4)}", tmp_path / "t.json", tmp_path / "m.json"
+    plan = f"plan-{secrets.token_hex(4)}"
+    tiers, file = tmp_path / "t.json", tmp_path / "m.json"
     prices = {"prompt": "0.15", "cached_prompt": "0.015", "generated": "0.60"}
     tiers.write_text(json.dumps({"fast": prices, "quality": prices}))
     file.write_text(models)
-    command("plan", plan, "--name", "Team", "--currency", "EUR")
+    run_billing("plan", plan, "--name", "Team", "--currency", "EUR")
     files = ("--tiers", str(tiers), "--models", str(file))
 
     with pytest.raises(CommandError):
-        command("price", plan, "--from", "2026-01-01", "--seat", "19.00", *files)
+        run_billing("price", plan, "--from", "2026-01-01", "--seat", "19.00", *files)
 
     assert [view.prices for view in list_plans() if view.slug == plan] == [()]
 
@@ -102,7 +110,7 @@ def test_unreadable_prices_of_models_are_rejected(tmp_path: Path, models: str) -
 )
 def test_invalid_arguments_are_rejected(arguments: tuple[str, ...]) -> None:
     with pytest.raises(CommandError):
-        command(*arguments)
+        run_billing(*arguments)
 
 
 def test_a_file_that_is_not_json_is_named(tmp_path: Path) -> None:
@@ -110,7 +118,7 @@ def test_a_file_that_is_not_json_is_named(tmp_path: Path) -> None:
     profile.write_text("no JSON")
 
     with pytest.raises(CommandError, match=r"profile\.json"):
-        command("profile", "nobody", "--file", str(profile))
+        run_billing("profile", "nobody", "--file", str(profile))
 
 
 def test_a_profile_without_a_customer_is_rejected_with_its_reason(tmp_path: Path) -> None:
@@ -119,4 +127,4 @@ def test_a_profile_without_a_customer_is_rejected_with_its_reason(tmp_path: Path
     profile.write_text(json.dumps({"tax": {"name": "VAT", "basis_points": 1_900}}))
 
     with pytest.raises(CommandError, match="customer"):
-        command("profile", company.slug, "--file", str(profile))
+        run_billing("profile", company.slug, "--file", str(profile))

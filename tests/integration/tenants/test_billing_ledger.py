@@ -48,26 +48,26 @@ def company() -> Company:
     return company
 
 
-def post(tenant_id: TenantId, draft: TransactionDraft) -> bool:
+def post_draft(tenant_id: TenantId, draft: TransactionDraft) -> bool:
     with tenant_scope(tenant_id):
         return post_transaction(lock_billing(tenant_id), draft, now=NOW) is not None
 
 
 def test_a_transaction_moves_money_between_accounts(company: Company) -> None:
-    assert post(company.tenant_id, BALANCED)
+    assert post_draft(company.tenant_id, BALANCED)
 
     assert read_balances(company.tenant_id) == {"revenue.tokens": -700, "unbilled": 700}
 
 
 def test_a_source_is_posted_once(company: Company) -> None:
-    post(company.tenant_id, BALANCED)
+    post_draft(company.tenant_id, BALANCED)
 
-    assert not post(company.tenant_id, BALANCED)
+    assert not post_draft(company.tenant_id, BALANCED)
     assert read_balances(company.tenant_id) == {"revenue.tokens": -700, "unbilled": 700}
 
 
 def test_the_database_refuses_a_duplicate_source(company: Company) -> None:
-    post(company.tenant_id, BALANCED)
+    post_draft(company.tenant_id, BALANCED)
     with tenant_scope(company.tenant_id):
         twin = LedgerTransaction.objects.get()
     twin.id = uuid7()
@@ -79,13 +79,13 @@ def test_the_database_refuses_a_duplicate_source(company: Company) -> None:
 def test_another_tenant_can_have_the_same_source(company: Company) -> None:
     other_company = make_company("globex", {})
     make_customer(other_company)
-    post(company.tenant_id, BALANCED)
+    post_draft(company.tenant_id, BALANCED)
 
-    assert post(other_company.tenant_id, BALANCED)
+    assert post_draft(other_company.tenant_id, BALANCED)
 
 
 def test_another_tenant_does_not_see_the_ledger(company: Company, cast: Cast) -> None:
-    post(company.tenant_id, BALANCED)
+    post_draft(company.tenant_id, BALANCED)
 
     with tenant_scope(cast.globex.tenant_id):
         assert not LedgerEntry.objects.exists()
@@ -98,16 +98,19 @@ def test_the_database_refuses_an_unbalanced_transaction(company: Company) -> Non
     )
 
     with pytest.raises(IntegrityError, match="does not balance"):
-        post(company.tenant_id, unbalanced)
+        post_draft(company.tenant_id, unbalanced)
 
     assert read_balances(company.tenant_id) == {}
 
 
 def test_two_unbalanced_transactions_do_not_balance_each_other(company: Company) -> None:
-    post(company.tenant_id, BALANCED)
-    post(company.tenant_id, replace(BALANCED, source=TransactionSource(SourceKind.USAGE, "2")))
+    post_draft(company.tenant_id, BALANCED)
+    post_draft(
+        company.tenant_id, replace(BALANCED, source=TransactionSource(SourceKind.USAGE, "2"))
+    )
     with tenant_scope(company.tenant_id):
         entries = list(LedgerEntry.objects.filter(account=LedgerAccountCode.UNBILLED))
+        # One more entry in each transaction: 1 and -1 micros, together zero.
         for sign, entry in zip((1, -1), entries, strict=True):
             entry.position, entry.amount_micros = 9, sign
 
@@ -116,7 +119,7 @@ def test_two_unbalanced_transactions_do_not_balance_each_other(company: Company)
 
 
 def test_an_entry_must_have_its_transactions_currency(company: Company) -> None:
-    post(company.tenant_id, BALANCED)
+    post_draft(company.tenant_id, BALANCED)
     with tenant_scope(company.tenant_id):
         entries = list(LedgerEntry.objects.all())
         for entry in entries:
@@ -132,10 +135,10 @@ def test_an_entry_must_have_its_transactions_currency(company: Company) -> None:
 def test_an_entry_cannot_reference_another_tenants_transaction(
     company: Company, cast: Cast
 ) -> None:
-    post(company.tenant_id, BALANCED)
+    post_draft(company.tenant_id, BALANCED)
     other_company = make_company("globex", {})
     make_customer(other_company)
-    post(other_company.tenant_id, BALANCED)
+    post_draft(other_company.tenant_id, BALANCED)
     with tenant_scope(company.tenant_id):
         entries = list(LedgerEntry.objects.all())
     for entry in entries:
@@ -153,7 +156,7 @@ def test_an_entry_cannot_reference_another_tenants_transaction(
 def test_the_ledger_can_be_neither_changed_nor_deleted(
     company: Company, table: str, change: str
 ) -> None:
-    post(company.tenant_id, BALANCED)
+    post_draft(company.tenant_id, BALANCED)
 
     with (
         pytest.raises(DatabaseError, match="permission denied"),
@@ -201,13 +204,13 @@ def test_a_change_of_plan_starts_tomorrow_at_the_earliest(company: Company) -> N
 
 def test_a_first_plan_cannot_start_before_the_tenants_first_month() -> None:
     company, plan, now = make_company("young", {}), make_plan(), timezone.now()
-    first = start_of_month(now.date())
+    first_of_month = start_of_month(now.date())
 
-    for day in (date(1970, 1, 1), first - timedelta(days=1)):
-        with pytest.raises(InvalidValue, match=f"Choose {first} or later"):
+    for day in (date(1970, 1, 1), first_of_month - timedelta(days=1)):
+        with pytest.raises(InvalidValue, match=f"Choose {first_of_month} or later"):
             subscribe_tenant(actor=company.platform, plan=plan, starts_on=day, now=now)
 
-    subscribe_tenant(actor=company.platform, plan=plan, starts_on=first, now=now)
+    subscribe_tenant(actor=company.platform, plan=plan, starts_on=first_of_month, now=now)
 
 
 def test_a_plan_in_another_currency_is_refused(company: Company) -> None:
@@ -267,4 +270,4 @@ def test_a_tenants_administrator_cannot_grant_credits_or_plans(
 
 def test_a_tenant_without_a_plan_has_no_ledger(cast: Cast) -> None:
     with pytest.raises(NotFound):
-        post(cast.globex.tenant_id, BALANCED)
+        post_draft(cast.globex.tenant_id, BALANCED)

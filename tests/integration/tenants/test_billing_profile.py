@@ -36,7 +36,9 @@ def company() -> Company:
     return company
 
 
-def change(company: Company, customer: InvoiceParty = CHANGED, role: Role = Role.BILLING) -> None:
+def change_profile(
+    company: Company, customer: InvoiceParty = CHANGED, role: Role = Role.BILLING
+) -> None:
     now = NOW + timedelta(hours=1)
     change_customer(actor=company.people[role].actor, customer=customer, now=now)
 
@@ -46,7 +48,7 @@ def read_current(company: Company) -> tuple[InvoiceParty, InvoiceTax]:
         return read_billing_profile(company.tenant_id)
 
 
-def changes_of(company: Company) -> list[AuditEntry]:
+def list_change_entries(company: Company) -> list[AuditEntry]:
     with tenant_scope(company.tenant_id):
         entries = AuditEntry.objects.filter(action="billing.customer_changed")
         return list(entries.order_by("sequence"))
@@ -55,14 +57,14 @@ def changes_of(company: Company) -> list[AuditEntry]:
 @pytest.mark.parametrize("role", sorted(set(Role) - WRITERS))
 def test_roles_without_permission_cannot_change_the_profile(company: Company, role: Role) -> None:
     with pytest.raises(Forbidden):
-        change(company, role=role)
+        change_profile(company, role=role)
 
     assert read_current(company) == (CURRENT, VAT)
 
 
 @pytest.mark.parametrize("role", sorted(WRITERS))
 def test_changing_the_customer_keeps_the_tax(company: Company, role: Role) -> None:
-    change(company, role=role)
+    change_profile(company, role=role)
 
     assert read_current(company) == (CHANGED, VAT)
     with tenant_scope(company.tenant_id):
@@ -79,9 +81,9 @@ def test_only_the_platform_sets_the_tax(company: Company) -> None:
 
 
 def test_the_audit_entry_has_names_and_tax_ids_but_no_addresses(company: Company) -> None:
-    change(company)
+    change_profile(company)
 
-    (entry,) = changes_of(company)
+    (entry,) = list_change_entries(company)
     changed_fields = "name, address, tax_id, email"
     assert entry.before == {"name": "Initech", "tax_id": "DE1"}
     assert entry.after == {"name": "Initrode", "tax_id": "DE2", "changed": changed_fields}
@@ -89,14 +91,14 @@ def test_the_audit_entry_has_names_and_tax_ids_but_no_addresses(company: Company
 
 
 def test_the_audit_entry_names_only_changed_fields(company: Company) -> None:
-    change(
-        company, InvoiceParty(CURRENT.name, CURRENT.address, CURRENT.tax_id, "new@initech.example")
-    )
-    change(
-        company, InvoiceParty(CURRENT.name, CURRENT.address, CURRENT.tax_id, "new@initech.example")
+    customer_with_new_email = InvoiceParty(
+        CURRENT.name, CURRENT.address, CURRENT.tax_id, "new@initech.example"
     )
 
-    (entry,) = changes_of(company)
+    change_profile(company, customer_with_new_email)
+    change_profile(company, customer_with_new_email)  # changes nothing
+
+    (entry,) = list_change_entries(company)
     assert entry.after == {"name": "Initech", "tax_id": "DE1", "changed": "email"}
 
 
@@ -111,14 +113,14 @@ def test_the_audit_entry_names_only_changed_fields(company: Company) -> None:
         ("email", InvoiceParty("I", email="a\0@b.example")),
         ("address", InvoiceParty("I", ("1 Main Street", LONG))),
         ("address", InvoiceParty("I", ("1 Main\nStreet",))),
-        ("address", InvoiceParty("I", ("line",) * 9)),
+        ("address", InvoiceParty("I", ("line",) * 9)),  # one line too many
     ],
 )
 def test_a_value_that_does_not_fit_an_invoice_is_rejected_with_its_field(
     company: Company, field: str, customer: InvoiceParty
 ) -> None:
     with pytest.raises(InvalidValue) as error_of_member:
-        change(company, customer)
+        change_profile(company, customer)
     with pytest.raises(InvalidValue) as error_of_platform:
         set_billing_profile(actor=company.platform, customer=customer, tax=VAT, now=NOW)
 
@@ -129,7 +131,7 @@ def test_a_value_that_does_not_fit_an_invoice_is_rejected_with_its_field(
 def test_values_of_the_maximum_length_are_accepted(company: Company) -> None:
     full = "x" * MAX_CHARS
 
-    change(company, InvoiceParty(full, (full,) * 8, full, full))
+    change_profile(company, InvoiceParty(full, (full,) * 8, full, full))
 
     assert read_current(company)[0] == InvoiceParty(full, (full,) * 8, full, full)
 
@@ -139,7 +141,7 @@ def test_values_of_the_maximum_length_are_accepted(company: Company) -> None:
     [
         InvoiceTax("VAT", 0),
         InvoiceTax("", 1_900),
-        InvoiceTax("VAT", 10_001),
+        InvoiceTax("VAT", 10_001),  # basis points: more than 100%
         InvoiceTax("V", -1),
         InvoiceTax("V" * 41, 1_900),
         InvoiceTax("V\0", 1_900),
@@ -155,19 +157,19 @@ def test_a_tax_without_a_valid_name_and_rate_is_rejected(company: Company, tax: 
 def test_two_concurrent_changes_are_applied_in_order(company: Company) -> None:
     def change_in_second_thread() -> None:
         try:
-            change(company)
+            change_profile(company)
         finally:
             connections.close_all()
 
     thread = Thread(target=change_in_second_thread)
     customer_between = InvoiceParty("Between", CURRENT.address, CURRENT.tax_id, CURRENT.email)
     with tenant_scope(company.tenant_id):
-        change(company, customer_between)
+        change_profile(company, customer_between)
         thread.start()
         wait_until(_is_lock_awaited, timeout_s=30)
     thread.join()
 
-    assert [(entry.before or {})["name"] for entry in changes_of(company)] == [
+    assert [(entry.before or {})["name"] for entry in list_change_entries(company)] == [
         "Initech",
         "Between",
     ]
@@ -175,6 +177,7 @@ def test_two_concurrent_changes_are_applied_in_order(company: Company) -> None:
 
 
 def _is_lock_awaited() -> bool:
+    """Return whether a database session waits for a lock of another."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT count(*) FROM pg_locks WHERE NOT granted")
         (num,) = cursor.fetchone() or (0,)

@@ -85,12 +85,13 @@ def _withdraw_models() -> Iterator[None]:
 
 
 def publish(model: str, *, plans: tuple[str, ...]) -> None:
+    """Publish a model of the shared pool `<model>-pool`. Without `plans`, all plans include it."""
     pool = KnownPool(f"{model}-pool", Tier.FAST, model, PoolSharing.SHARED)
     new_model = NewModel(model.title(), (pool.name,), plans=plans)
     publish_model(operator="test", model=new_model, known_pools={pool.name: pool}, now=NOW)
 
 
-def set_up(company: Company, scenario: Scenario) -> None:
+def apply_scenario(company: Company, scenario: Scenario) -> None:
     for model in scenario.published:
         publish(model, plans=(make_plan(),) if model == scenario.of_another_plan else ())
     if scenario.allowed is not None:
@@ -102,12 +103,14 @@ def set_up(company: Company, scenario: Scenario) -> None:
             now=NOW,
         )
     if scenario.assigned_pool:
-        assign(company, scenario.assigned_pool)
+        assign_pool(company, scenario.assigned_pool)
     if scenario.dedicated_to_neighbour:
-        assign(make_company(f"n-{secrets.token_hex(3)}", GLOBEX), scenario.dedicated_to_neighbour)
+        assign_pool(
+            make_company(f"n-{secrets.token_hex(3)}", GLOBEX), scenario.dedicated_to_neighbour
+        )
 
 
-def assign(company: Company, pool: str) -> None:
+def assign_pool(company: Company, pool: str) -> None:
     PoolAssignment.objects.create(
         holder_id=company.tenant_id, tier=Tier.FAST, pool=pool, is_dedicated=True, created_at=NOW
     )
@@ -136,21 +139,19 @@ def reserve_at_gateway(company: Company, model: str) -> int:
 def test_a_hard_budget_is_used_up_if_gateways_cannot_reserve(
     company: Company, scenario: Scenario, model: str
 ) -> None:
-    set_up(company, scenario)
-    own = BudgetTarget(BudgetScope.USER, UUID(company.developer.user_id))
-    make_budget(company, limit_micros=1_000_000)
+    apply_scenario(company, scenario)
+    make_budget(company, limit_micros=1_000_000)  # for which the gateway makes a reservation
     reserved_micros = reserve_at_gateway(company, model)
 
-    budgets = [
-        make_budget(company, limit_micros=reserved_micros + difference, holder=holder)
-        for difference, holder in ((0, own), (-1, other_user(company)))
-    ]
+    developer, administrator = (
+        BudgetTarget(BudgetScope.USER, UUID(person.user_id))
+        for person in (company.developer, company.administrator)
+    )
+    sufficient = make_budget(company, limit_micros=reserved_micros, holder=developer)
+    insufficient = make_budget(company, limit_micros=reserved_micros - 1, holder=administrator)
 
     actor = company.administrator.actor
     assert [
-        find_budget(actor=actor, budget_id=budget.id, now=NOW).is_exhausted for budget in budgets
+        find_budget(actor=actor, budget_id=budget.id, now=NOW).is_exhausted
+        for budget in (sufficient, insufficient)
     ] == [False, True]
-
-
-def other_user(company: Company) -> BudgetTarget:
-    return BudgetTarget(BudgetScope.USER, UUID(company.administrator.user_id))

@@ -33,10 +33,8 @@ from tenants.privacy.consent.queries import (
 from tenants.privacy.consent_lifecycle import ConsentChoice, set_consent, withdraw_consent
 from tests.fixtures.companies import ACME, GLOBEX, Company, Person, make_company
 
-CAPTURE_CONSENT, CAPTURE_AND_TRAINING_CONSENT = (
-    UserConsent(content_capture=True, training=False),
-    UserConsent(content_capture=True, training=True),
-)
+CAPTURE_CONSENT = UserConsent(content_capture=True, training=False)
+CAPTURE_AND_TRAINING_CONSENT = UserConsent(content_capture=True, training=True)
 CURRENT_TEXTS = frozenset(USER_CONSENT_VERSIONS.values())
 
 
@@ -47,12 +45,13 @@ def acme() -> Company:
 
 @pytest.fixture
 def consenting_company(acme: Company) -> Company:
-    """Allow both kinds of consent."""
-    allow(acme, training=True)
+    """Return a company that allows both kinds of consent. No user has consented yet."""
+    allow_capture(acme, training=True)
     return acme
 
 
-def allow(company: Company, **content_capture: Any) -> None:
+def allow_capture(company: Company, **content_capture: Any) -> None:
+    """Allow content capture in the tenant's policy, but not training by default."""
     values = {"consent_text": TENANT_CONSENT_VERSION, "retention_days": 30, "training": False}
     change_policy(company, content_capture=values | content_capture)
 
@@ -75,12 +74,14 @@ def save_consent(
     )
 
 
-def receipts(company: Company, person: Person | None = None) -> list[ConsentReceiptView]:
+def read_receipts(company: Company, person: Person | None = None) -> list[ConsentReceiptView]:
+    """Return the receipts that the person may see, newest first. None: the administrator."""
     actor = (person or company.administrator).actor
     return list_receipts(actor=actor, limit=200, cursor=None).rows
 
 
-def consents(company: Company) -> dict[UserId, UserConsent]:
+def read_consents(company: Company) -> dict[UserId, UserConsent]:
+    """Return the consents in force, by user."""
     with tenant_scope(company.tenant_id):
         policy = find_policy_in_force(tenant_id=company.tenant_id).policy
         return find_all_effective_consents(tenant_id=company.tenant_id, policy=policy)
@@ -94,14 +95,14 @@ def test_users_have_not_consented_by_default(consenting_company: Company) -> Non
         NO_CONSENT,
         30,
     )
-    assert consents(consenting_company) == {}
+    assert read_consents(consenting_company) == {}
 
 
 def test_consent_counts_if_tenant_and_user_agree(consenting_company: Company) -> None:
     own = save_consent(consenting_company.developer, CAPTURE_AND_TRAINING_CONSENT)
 
     assert own.consent == CAPTURE_AND_TRAINING_CONSENT
-    assert consents(consenting_company) == {
+    assert read_consents(consenting_company) == {
         consenting_company.developer.user_id: CAPTURE_AND_TRAINING_CONSENT
     }
 
@@ -113,11 +114,11 @@ def test_users_cannot_consent_if_the_tenant_does_not_allow_it(
     with pytest.raises(Conflict):
         save_consent(acme.developer, consent)
 
-    assert receipts(acme) == []
+    assert read_receipts(acme) == []
 
 
 def test_training_needs_the_tenants_separate_permission(acme: Company) -> None:
-    allow(acme)
+    allow_capture(acme)
 
     with pytest.raises(Conflict):
         save_consent(acme.developer, CAPTURE_AND_TRAINING_CONSENT)
@@ -151,7 +152,7 @@ def test_consent_leaves_a_receipt_with_version_and_digest_of_the_text(
 
     save_consent(ada, CAPTURE_CONSENT)
 
-    (receipt,) = receipts(consenting_company, ada)
+    (receipt,) = read_receipts(consenting_company, ada)
     assert (receipt.user_email, receipt.actor_email) == (ada.email, ada.email)
     assert (receipt.kind, receipt.is_granted, receipt.wording) == (
         ConsentKind.CONTENT_CAPTURE,
@@ -170,13 +171,13 @@ def test_a_withdrawal_leaves_a_receipt(consenting_company: Company) -> None:
     assert own.consent == NO_CONSENT
     receipt_facts = [
         (receipt.kind, receipt.is_granted)
-        for receipt in receipts(consenting_company, consenting_company.developer)[:2]
+        for receipt in read_receipts(consenting_company, consenting_company.developer)[:2]
     ]
     assert set(receipt_facts) == {
         (ConsentKind.TRAINING, False),
         (ConsentKind.CONTENT_CAPTURE, False),
     }
-    assert consents(consenting_company) == {}
+    assert read_consents(consenting_company) == {}
 
 
 def test_the_end_of_a_membership_ends_the_consent(consenting_company: Company) -> None:
@@ -190,7 +191,7 @@ def test_the_end_of_a_membership_ends_the_consent(consenting_company: Company) -
         now=timezone.now(),
     )
 
-    latest = receipts(consenting_company, developer)[0]
+    latest = read_receipts(consenting_company, developer)[0]
     assert (latest.kind, latest.is_granted) == (ConsentKind.CONTENT_CAPTURE, False)
 
 
@@ -203,23 +204,23 @@ def test_a_clock_that_jumps_back_does_not_restore_consent(consenting_company: Co
         now=timezone.now() - timedelta(days=1),
     )
 
-    assert consents(consenting_company) == {}
+    assert read_consents(consenting_company) == {}
 
 
 def test_repeating_a_consent_changes_nothing(consenting_company: Company) -> None:
     for _ in range(2):
         save_consent(consenting_company.developer, CAPTURE_CONSENT)
 
-    assert len(receipts(consenting_company, consenting_company.developer)) == 1
+    assert len(read_receipts(consenting_company, consenting_company.developer)) == 1
 
 
 def test_the_tenants_decisions_leave_receipts_with_the_policy_version(acme: Company) -> None:
-    allow(acme, training=True)
+    allow_capture(acme, training=True)
     change_policy(acme, content_capture=None)
 
     decisions = [
         (receipt.user_email, receipt.kind, receipt.is_granted, receipt.policy_version)
-        for receipt in receipts(acme)
+        for receipt in read_receipts(acme)
     ]
     assert sorted(decisions, key=str) == sorted(
         [
@@ -233,12 +234,12 @@ def test_the_tenants_decisions_leave_receipts_with_the_policy_version(acme: Comp
 
 
 def test_an_unrelated_policy_change_leaves_no_receipt(consenting_company: Company) -> None:
-    before = receipts(consenting_company)
+    before = read_receipts(consenting_company)
 
     change_policy(consenting_company, max_concurrent_completions=9)
-    allow(consenting_company, training=True, retention_days=7)
+    allow_capture(consenting_company, training=True, retention_days=7)
 
-    assert receipts(consenting_company) == before
+    assert read_receipts(consenting_company) == before
 
 
 def test_the_tenants_withdrawal_ends_its_users_consent_permanently(
@@ -247,13 +248,14 @@ def test_the_tenants_withdrawal_ends_its_users_consent_permanently(
     save_consent(consenting_company.developer, CAPTURE_AND_TRAINING_CONSENT)
 
     change_policy(consenting_company, content_capture=None)
-    consents_after = consents(consenting_company)
-    allow(consenting_company, training=True)
+    consents_after = read_consents(consenting_company)
+    allow_capture(consenting_company, training=True)
 
-    assert consents_after == consents(consenting_company) == {}
+    assert consents_after == read_consents(consenting_company) == {}
     assert get_own_consent(actor=consenting_company.developer.actor).consent == NO_CONSENT
     assert [
-        receipt.is_granted for receipt in receipts(consenting_company, consenting_company.developer)
+        receipt.is_granted
+        for receipt in read_receipts(consenting_company, consenting_company.developer)
     ] == [False] * 2 + [True] * 2
 
 
@@ -262,24 +264,26 @@ def test_the_tenants_ban_on_training_keeps_the_consent_to_capture(
 ) -> None:
     save_consent(consenting_company.developer, CAPTURE_AND_TRAINING_CONSENT)
 
-    allow(consenting_company, training=False)
-    allow(consenting_company, training=True)
+    allow_capture(consenting_company, training=False)
+    allow_capture(consenting_company, training=True)
 
-    assert consents(consenting_company) == {consenting_company.developer.user_id: CAPTURE_CONSENT}
+    assert read_consents(consenting_company) == {
+        consenting_company.developer.user_id: CAPTURE_CONSENT
+    }
 
 
 def test_a_policy_with_an_unknown_wording_is_refused(acme: Company) -> None:
     with pytest.raises(InvalidValue, match=TENANT_CONSENT_VERSION) as exc_info:
-        allow(acme, consent_text="tenant-0")
+        allow_capture(acme, consent_text="tenant-0")
 
     assert exc_info.value.field == "content_capture.consent_text"
-    assert receipts(acme) == []
+    assert read_receipts(acme) == []
 
 
 @pytest.mark.parametrize("days", [0, -1, 366])
 def test_a_retention_out_of_bounds_is_refused(acme: Company, days: int) -> None:
     with pytest.raises(InvalidValue) as exc_info:
-        allow(acme, retention_days=days)
+        allow_capture(acme, retention_days=days)
 
     assert exc_info.value.field == "content_capture.retention_days"
 
@@ -303,23 +307,21 @@ def test_a_developer_sees_only_their_own_receipts(consenting_company: Company) -
     save_consent(consenting_company.developer, CAPTURE_CONSENT)
     save_consent(consenting_company.administrator, CAPTURE_CONSENT)
 
-    own, all_receipts = (
-        receipts(consenting_company, consenting_company.developer),
-        receipts(consenting_company),
-    )
+    own_receipts = read_receipts(consenting_company, consenting_company.developer)
+    all_receipts = read_receipts(consenting_company)
 
-    assert {receipt.user_email for receipt in own} == {consenting_company.developer.email}
+    assert {receipt.user_email for receipt in own_receipts} == {consenting_company.developer.email}
     # The tenant allowed two kinds of consent, and two users consented to one of them.
     assert len(all_receipts) == 4
 
 
 def test_another_tenant_sees_neither_receipts_nor_consents(consenting_company: Company) -> None:
     globex = make_company("globex", GLOBEX)
-    allow(globex)
+    allow_capture(globex)
     save_consent(consenting_company.developer, CAPTURE_CONSENT)
 
-    assert {receipt.user_email for receipt in receipts(globex)} == {None}
-    assert consents(globex) == {}
+    assert {receipt.user_email for receipt in read_receipts(globex)} == {None}
+    assert read_consents(globex) == {}
 
 
 def test_a_change_is_audited(consenting_company: Company) -> None:

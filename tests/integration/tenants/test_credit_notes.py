@@ -4,6 +4,7 @@ import pytest
 
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Conflict, Forbidden, InvalidValue
+from tenants.base.money import MICROS_PER_CENT
 from tenants.billing.invoices.billing_profile import set_billing_profile
 from tenants.billing.invoices.document import DocumentKind, InvoiceParty, InvoiceTax
 from tenants.billing.invoices.operations import issue_credit_note, issue_due_invoices
@@ -27,10 +28,10 @@ def company() -> Company:
 
 def issue_invoice(company: Company) -> InvoiceView:
     issue_due_invoices(company.tenant_id, now=AFTER)
-    return find(company)
+    return read_invoice(company)
 
 
-def find(company: Company, number: int = 1) -> InvoiceView:
+def read_invoice(company: Company, number: int = 1) -> InvoiceView:
     return find_invoice(actor=company.administrator.actor, number=number)
 
 
@@ -52,8 +53,10 @@ def test_a_credit_note_has_the_next_number_and_reduces_the_receivable(company: C
     document = note.document
     assert (note.number, document.head.kind) == (2, DocumentKind.CREDIT_NOTE)
     assert (document.subtotal_cents, document.tax_cents, document.total_cents) == (-100, -19, -119)
-    assert read_balances(company.tenant_id)["receivable"] == receivable_before - 119 * 10_000
-    assert find(company).corrected_cents == 100
+    assert (
+        read_balances(company.tenant_id)["receivable"] == receivable_before - 119 * MICROS_PER_CENT
+    )
+    assert read_invoice(company).corrected_cents == 100
 
 
 def test_invoices_and_credit_notes_have_room_for_the_longest_slug_and_reason(
@@ -75,8 +78,10 @@ def test_invoices_and_credit_notes_have_room_for_the_longest_slug_and_reason(
 def test_credit_notes_cannot_exceed_the_invoices_net_amount(company: Company) -> None:
     ingest_completion(company, company.developer, OCTOBER)
     issue_invoice(company)
-    net = find(company).document.subtotal_cents
-    issue_credit_note(actor=company.platform, number=1, net_cents=net, reason="All.", now=AFTER)
+    net_cents = read_invoice(company).document.subtotal_cents
+    issue_credit_note(
+        actor=company.platform, number=1, net_cents=net_cents, reason="All.", now=AFTER
+    )
 
     with pytest.raises(Conflict):
         issue_credit_note(actor=company.platform, number=1, net_cents=1, reason="More.", now=AFTER)
@@ -92,11 +97,12 @@ def test_credit_notes_for_a_whole_invoice_refund_its_exact_tax(
     set_billing_profile(actor=company.platform, customer=InvoiceParty("I"), tax=tax, now=OCTOBER)
     ingest_completion(company, company.developer, OCTOBER, **LARGE_USAGE)
     document = issue_invoice(company).document
-    net_cents, parts = document.subtotal_cents, [3, 3, 7, 1]
+    small_parts = [3, 3, 7, 1]
+    remainder = document.subtotal_cents - sum(small_parts)
 
     notes = [
         issue_credit_note(actor=company.platform, number=1, net_cents=part, reason="x", now=AFTER)
-        for part in (*parts, net_cents - sum(parts))
+        for part in (*small_parts, remainder)
     ]
 
     assert sum(note.document.tax_cents for note in notes) == -document.tax_cents

@@ -52,23 +52,24 @@ from tenants.security.authorization.directory import find_tenant, list_members
 from tests.fixtures.companies import GLOBEX, PASSWORD, make_company
 from tests.stack.services import Services
 
-DAYS, PEOPLE = 10, 8
+DAYS, PEOPLE = 10, 8  # of sample data
 
 
 @pytest.fixture(scope="module")
 def globex(
     services: Services, django_db_blocker: DjangoDbBlocker, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[TenantId]:
+    """Fill the demo tenant globex with sample data, and yield its ID. Tests only read it."""
     with django_db_blocker.unblock():
         state = tmp_path_factory.mktemp("demo") / "state.json"
         call_command("create_demo_tenants", state=state, stdout=StringIO())
-        fill("globex")
+        seed_demo_data("globex")
         tenant_id = find_tenant(slug="globex")
         assert tenant_id is not None
         yield tenant_id
 
 
-def fill(slug: str, *, skip_filled: bool = False) -> str:
+def seed_demo_data(slug: str, *, skip_filled: bool = False) -> str:
     output = StringIO()
     call_command(
         "seed_demo_data",
@@ -125,7 +126,7 @@ def test_rollups_agree_with_the_records(globex: TenantId) -> None:
         )
         expected = {"requests": records.count(), **sums, **typed_chars}
 
-        assert expected["requests"] > 500
+        assert expected["requests"] > 500, "too few for a comparison"
         for table in (UsageHour, UsageDay):
             counted_rows = table.objects.filter(tenant_id=globex)
             assert counted_rows.aggregate(**{name: Sum(name) for name in expected}) == expected
@@ -176,12 +177,12 @@ def test_the_evidence_pack_verifies_and_another_export_has_failed(globex: Tenant
 
 def test_invitations_keys_and_sinks_are_in_every_state(globex: TenantId) -> None:
     actor, now = build_system_actor(globex), timezone.now()
-    invited = read_page_of_invitations(actor=actor, limit=100, cursor=None, now=now)
+    invitations = read_page_of_invitations(actor=actor, limit=100, cursor=None, now=now)
     keys = list_keys(actor=actor, limit=100, cursor=None, now=now)
     with tenant_scope(globex):
         sinks = list(AuditSink.objects.filter(tenant_id=globex).order_by("failed_since"))
 
-    assert {row.state for row in invited.rows} == set(InvitationState)
+    assert {row.state for row in invitations.rows} == set(InvitationState)
     assert {row.state for row in keys.rows} == set(KeyState)
     assert {row.kind for row in keys.rows} == set(KeyKind)
     assert [sink.last_error for sink in sinks] == [UNKNOWN_HOST, ""]
@@ -190,7 +191,8 @@ def test_invitations_keys_and_sinks_are_in_every_state(globex: TenantId) -> None
 def test_policies_have_a_history_and_consents_their_receipts(globex: TenantId) -> None:
     with tenant_scope(globex):
         versions = PolicyVersion.objects.filter(tenant_id=globex).order_by("version")
-        assert list(versions.values_list("version", flat=True)) == list(range(1, 8))
+        version_numbers = list(versions.values_list("version", flat=True))
+        assert version_numbers == list(range(1, 8)), "the sample data has seven versions"
         receipts = ConsentReceipt.objects.filter(tenant_id=globex, user_id__isnull=False)
         assert set(receipts.values_list("is_granted", flat=True)) == {True, False}
         content_objects = ContentObject.objects.filter(tenant_id=globex, erasure_id=None)
@@ -200,8 +202,8 @@ def test_policies_have_a_history_and_consents_their_receipts(globex: TenantId) -
 
 def test_no_alert_is_pending(globex: TenantId) -> None:
     with tenant_scope(globex):
-        waiting = AlertDelivery.objects.filter(tenant_id=globex, next_attempt_at__isnull=False)
-        assert not waiting.exists()
+        pending = AlertDelivery.objects.filter(tenant_id=globex, next_attempt_at__isnull=False)
+        assert not pending.exists()
 
 
 def test_a_second_run_is_refused_or_skipped(globex: TenantId) -> None:
@@ -209,8 +211,8 @@ def test_a_second_run_is_refused_or_skipped(globex: TenantId) -> None:
         before = AuditEntry.objects.filter(tenant_id=globex).count()
 
     with pytest.raises(CommandError, match="already has demo data"):
-        fill("globex")
-    assert "already has demo data" in fill("globex", skip_filled=True)
+        seed_demo_data("globex")
+    assert "already has demo data" in seed_demo_data("globex", skip_filled=True)
 
     with tenant_scope(globex):
         assert AuditEntry.objects.filter(tenant_id=globex).count() == before
@@ -221,7 +223,7 @@ def test_a_real_tenant_is_refused() -> None:
     company = make_company("initech", GLOBEX)
 
     with pytest.raises(CommandError, match="not a demo tenant"):
-        fill(company.slug)
+        seed_demo_data(company.slug)
 
 
 @pytest.mark.usefixtures("globex")
@@ -234,9 +236,9 @@ def test_a_demo_tenant_with_real_users_is_refused() -> None:
     add_member(actor=build_system_actor(tenant_id), user_id=user_id, role=Role.DEVELOPER, now=now)
 
     with pytest.raises(CommandError, match=r"do not end in \.example"):
-        fill("acme")
+        seed_demo_data("acme")
 
 
 def test_an_unknown_tenant_is_refused(tmp_path: Path) -> None:
     with pytest.raises(CommandError, match="tenant"):
-        fill("umbrella")
+        seed_demo_data("umbrella")

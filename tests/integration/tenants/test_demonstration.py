@@ -32,46 +32,47 @@ from tests.integration.operators.browsers import Account
 
 @pytest.fixture(scope="module")
 def state_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the file that contains the tenants and credentials of the last run."""
     return tmp_path_factory.mktemp("demo") / "state.json"
 
 
 def run_command(state_file: Path) -> Demonstration:
     output = StringIO()
     call_command("create_demo_tenants", state=state_file, stdout=output)
-    answer: Demonstration = json.loads(output.getvalue())
-    return answer
+    demonstration: Demonstration = json.loads(output.getvalue())
+    return demonstration
 
 
-def run(state_file: Path) -> list[DemoTenant]:
+def create_demo_tenants(state_file: Path) -> list[DemoTenant]:
     return run_command(state_file)["tenants"]
 
 
-def run_for_operator(state_file: Path) -> DemoOperator:
+def create_demo_operator(state_file: Path) -> DemoOperator:
     operator = run_command(state_file)["operator"]
     assert operator is not None
     return operator
 
 
 def test_both_demo_tenants_can_be_used_immediately(state_file: Path) -> None:
-    answer = run(state_file)
+    demo_tenants = create_demo_tenants(state_file)
 
-    assert [entry["slug"] for entry in answer] == ["acme", "globex"]
-    for entry in answer:
-        key = parse_key(entry["api_key"])
+    assert [tenant["slug"] for tenant in demo_tenants] == ["acme", "globex"]
+    for tenant in demo_tenants:
+        key = parse_key(tenant["api_key"])
         assert key is not None
         for role in ("owner", "admin", "developer"):
             assert authenticate(
-                username=entry[f"{role}_email"],  # type: ignore[literal-required]
-                password=entry[f"{role}_password"],  # type: ignore[literal-required]
+                username=tenant[f"{role}_email"],  # type: ignore[literal-required]
+                password=tenant[f"{role}_password"],  # type: ignore[literal-required]
             )
-        data = connect_to_redis().hget(SNAPSHOTS, find_tenant(slug=entry["slug"]) or "")
+        data = connect_to_redis().hget(SNAPSHOTS, find_tenant(slug=tenant["slug"]) or "")
         assert isinstance(data, bytes)
         assert key.lookup_id in {c.lookup_id for c in decode_snapshot(data).credentials}
 
 
 def test_both_demo_tenants_have_a_plan_and_a_soft_budget(state_file: Path) -> None:
-    run(state_file)
-    run(state_file)
+    create_demo_tenants(state_file)
+    create_demo_tenants(state_file)  # must not create a second budget
 
     for slug in ("acme", "globex"):
         tenant_id = find_tenant(slug=slug)
@@ -86,15 +87,15 @@ def test_both_demo_tenants_have_a_plan_and_a_soft_budget(state_file: Path) -> No
 
 
 def test_the_tenants_are_onboarded_like_customers(state_file: Path) -> None:
-    answer = run(state_file)
+    demo_tenants = create_demo_tenants(state_file)
 
-    for entry in answer:
-        tenant_id = find_tenant(slug=entry["slug"])
+    for tenant in demo_tenants:
+        tenant_id = find_tenant(slug=tenant["slug"])
         assert tenant_id is not None
         owners = [
             member for member in list_members(tenant_id=tenant_id) if member.role is Role.OWNER
         ]
-        assert entry["owner_email"] in {owner.email for owner in owners}
+        assert tenant["owner_email"] in {owner.email for owner in owners}
         with tenant_scope(tenant_id):
             actions = AuditEntry.objects.order_by("sequence").values_list("action", flat=True)
             assert list(actions[:4]) == [
@@ -106,45 +107,46 @@ def test_the_tenants_are_onboarded_like_customers(state_file: Path) -> None:
 
 
 def test_a_second_run_gives_the_same_result(state_file: Path) -> None:
-    assert run(state_file) == run(state_file)
+    assert create_demo_tenants(state_file) == create_demo_tenants(state_file)
 
 
 def test_the_state_file_is_private(state_file: Path) -> None:
-    run(state_file)
+    create_demo_tenants(state_file)
 
     assert stat.S_IMODE(state_file.stat().st_mode) == 0o600
 
 
 def test_only_invalid_credentials_are_replaced(state_file: Path) -> None:
-    acme, globex = run(state_file)
-    key, admin = parse_key(acme["api_key"]), find_user(email=acme["admin_email"])
+    acme, globex = create_demo_tenants(state_file)
+    key = parse_key(acme["api_key"])
+    admin_id = find_user(email=acme["admin_email"])
     tenant_id = find_tenant(slug="acme")
     assert key is not None
-    assert admin is not None
+    assert admin_id is not None
     assert tenant_id is not None
     revoke_key(
         actor=build_system_actor(tenant_id), lookup_id=key.lookup_id, reason="", now=timezone.now()
     )
-    set_password(user_id=admin, password="another long password")
+    set_password(user_id=admin_id, password="another long password")
 
-    renewed, globex_again = run(state_file)
+    renewed_acme, globex_again = create_demo_tenants(state_file)
 
     assert globex_again == globex
-    assert renewed["api_key"] != acme["api_key"]
-    assert renewed["admin_password"] != acme["admin_password"]
-    assert renewed["developer_password"] == acme["developer_password"]
+    assert renewed_acme["api_key"] != acme["api_key"]
+    assert renewed_acme["admin_password"] != acme["admin_password"]
+    assert renewed_acme["developer_password"] == acme["developer_password"]
 
 
 @pytest.mark.parametrize("damaged_text", ["", "{", "[1]", "null"])
 def test_a_damaged_state_file_is_written_again(state_file: Path, damaged_text: str) -> None:
     state_file.write_text(damaged_text)
 
-    assert len(run(state_file)) == 2
+    assert len(create_demo_tenants(state_file)) == 2
     assert len(json.loads(state_file.read_text())["tenants"]) == 2
 
 
 def test_the_demo_operator_can_sign_in(state_file: Path) -> None:
-    operator = run_for_operator(state_file)
+    operator = create_demo_operator(state_file)
     account = Account(
         operator["handle"], accounts.Credentials(operator["password"], operator["totp_uri"])
     )
@@ -153,17 +155,17 @@ def test_the_demo_operator_can_sign_in(state_file: Path) -> None:
 
 
 def test_a_changed_password_of_the_demo_operator_is_replaced(state_file: Path) -> None:
-    operator = run_for_operator(state_file)
+    operator = create_demo_operator(state_file)
     accounts.reset_operator(handle=operator["handle"])
 
-    renewed = run_for_operator(state_file)
+    renewed = create_demo_operator(state_file)
 
     assert renewed["password"] != operator["password"]
     assert accounts.has_password(handle=renewed["handle"], password=renewed["password"])
 
 
 def test_a_disabled_demo_operator_stays_disabled(state_file: Path) -> None:
-    operator = run_for_operator(state_file)
+    operator = create_demo_operator(state_file)
     accounts.disable_operator(handle=operator["handle"], now=timezone.now())
 
     disabled = run_command(state_file)["operator"]

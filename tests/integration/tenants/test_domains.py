@@ -133,6 +133,7 @@ def test_two_concurrent_verifications_of_a_domain_succeed(company: Company, name
         )
 
     def verify_and_resolve(_: str) -> list[str]:
+        # During the look-up of the first verification, a second one begins and ends.
         verify(lambda _: [domain.txt_record])
         return [domain.txt_record]
 
@@ -144,9 +145,9 @@ def test_releasing_a_claim_does_not_affect_the_owner(
     company: Company, cast: Cast, name: str
 ) -> None:
     make_domain(company, name, verified=True)
-    claim = make_domain(cast.globex, name)
+    claim_id = make_domain(cast.globex, name)
 
-    release_domain(actor=cast.globex.platform, domain_id=UUID(claim), now=timezone.now())
+    release_domain(actor=cast.globex.platform, domain_id=UUID(claim_id), now=timezone.now())
 
     assert find_owning_tenant(f"ada@{name}") == company.tenant_id
 

@@ -29,7 +29,8 @@ from tests.fixtures.companies import Company, make_company
 
 ROOT = Path(__file__).resolve().parents[3]
 SEAL_CONTEXT = SealContext(table="content_object", column="content", row="7")
-ADA, BOB = "user:ada", "user:bob"
+PLAINTEXT = b"planted text"
+ADA, BOB = "user:ada", "user:bob"  # scopes
 
 
 @pytest.fixture
@@ -44,7 +45,7 @@ def globex() -> Company:
 
 def seal(company: Company, scope: str = ADA) -> bytes:
     return seal_in_scope(
-        company.tenant_id, scope, context=SEAL_CONTEXT, data=b"planted text", now=timezone.now()
+        company.tenant_id, scope, context=SEAL_CONTEXT, data=PLAINTEXT, now=timezone.now()
     )
 
 
@@ -56,7 +57,7 @@ def test_sealed_data_can_be_opened(acme: Company) -> None:
     sealed = seal(acme)
 
     assert b"planted" not in sealed
-    assert unseal(acme, sealed) == b"planted text"
+    assert unseal(acme, sealed) == PLAINTEXT
 
 
 def test_each_scope_has_one_key(acme: Company) -> None:
@@ -100,18 +101,18 @@ def test_data_and_key_moved_to_another_tenant_cannot_be_opened(
     sealed = seal(acme)
     seal(globex, BOB)
     with tenant_scope(acme.tenant_id):
-        stolen = DataKey.objects.get(scope=ADA)
+        stolen_key = DataKey.objects.get(scope=ADA)
     with tenant_scope(globex.tenant_id):
-        own = TenantKey.objects.get()
+        globex_key = TenantKey.objects.get()
         DataKey.objects.create(
             tenant_id=globex.tenant_id,
-            id=stolen.id,
-            tenant_key_id=own.id,
-            scope=stolen.scope,
-            wrapped=stolen.wrapped,
-            fingerprint=stolen.fingerprint,
-            canary=stolen.canary,
-            created_at=stolen.created_at,
+            id=stolen_key.id,
+            tenant_key_id=globex_key.id,
+            scope=stolen_key.scope,
+            wrapped=stolen_key.wrapped,
+            fingerprint=stolen_key.fingerprint,
+            canary=stolen_key.canary,
+            created_at=stolen_key.created_at,
         )
 
     with pytest.raises(DecryptionFailed):
@@ -137,7 +138,7 @@ def test_shredding_a_scope_keeps_other_scopes(acme: Company) -> None:
     assert [key.scope for key in shredded] == [ADA]
     with pytest.raises(KeyDestroyed):
         unseal(acme, ada)
-    assert unseal(acme, bob) == b"planted text"
+    assert unseal(acme, bob) == PLAINTEXT
 
 
 def test_shredding_a_scope_includes_only_the_scopes_below_it(acme: Company) -> None:
@@ -151,7 +152,7 @@ def test_shredding_a_scope_includes_only_the_scopes_below_it(acme: Company) -> N
     ] == [False]
     with pytest.raises(KeyDestroyed):
         unseal(acme, below)
-    assert unseal(acme, sibling) == b"planted text"
+    assert unseal(acme, sibling) == PLAINTEXT
 
 
 def test_shredding_keeps_another_tenants_scope_of_the_same_name(
@@ -162,7 +163,7 @@ def test_shredding_keeps_another_tenants_scope_of_the_same_name(
 
     shred_scope(tenant_id=acme.tenant_id, scope=ADA, now=timezone.now())
 
-    assert unseal(globex, sealed) == b"planted text"
+    assert unseal(globex, sealed) == PLAINTEXT
 
 
 def test_data_sealed_after_shredding_gets_a_new_key(acme: Company) -> None:
@@ -171,7 +172,7 @@ def test_data_sealed_after_shredding_gets_a_new_key(acme: Company) -> None:
 
     new = seal(acme)
 
-    assert unseal(acme, new) == b"planted text"
+    assert unseal(acme, new) == PLAINTEXT
     with pytest.raises(KeyDestroyed):
         unseal(acme, old)
 
@@ -195,8 +196,8 @@ def test_shredding_a_tenant_deletes_all_its_wrapped_keys(acme: Company, globex: 
 
     shred_tenant(tenant_id=acme.tenant_id, now=timezone.now())
 
-    assert _num_wrapped(acme.tenant_id) == 0
-    assert _num_wrapped(globex.tenant_id) == 2  # the tenant key and a data key
+    assert _count_wrapped_keys(acme.tenant_id) == 0
+    assert _count_wrapped_keys(globex.tenant_id) == 2  # the tenant key and a data key
 
 
 def test_the_destruction_proof_shows_that_a_key_opens_nothing(acme: Company) -> None:
@@ -225,6 +226,7 @@ def test_a_key_restored_from_a_backup_is_reported_as_usable(acme: Company) -> No
     assert [proof.opens for proof in find_destruction_proofs(tenant_id=acme.tenant_id)] == [True]
 
 
+# Opens the data once, and again after a line of input.
 _OTHER_PROCESS = """
 import sys, django
 django.setup()
@@ -273,7 +275,7 @@ def test_shredding_takes_effect_in_another_process(
         after = process.stdout.readline().strip()
         process.stdin.close()
 
-    assert (before, after) == ("b'planted text'", "destroyed")
+    assert (before, after) == (repr(PLAINTEXT), "destroyed")
 
 
 def test_shredding_removes_the_tenants_key_from_the_cache(acme: Company) -> None:
@@ -295,23 +297,23 @@ def test_a_rolled_back_shredding_has_no_effect(acme: Company) -> None:
         shred_scope(tenant_id=acme.tenant_id, scope=ADA, now=timezone.now())
         transaction.set_rollback(True)
 
-    assert unseal(acme, sealed) == b"planted text"
+    assert unseal(acme, sealed) == PLAINTEXT
 
 
 def test_concurrent_first_seals_create_one_key(acme: Company) -> None:
     sealed: list[bytes] = []
 
-    def first() -> None:
+    def seal_first_data() -> None:
         sealed.append(seal(acme))
         connection.close()
 
-    threads = [Thread(target=first) for _ in range(6)]
+    threads = [Thread(target=seal_first_data) for _ in range(6)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
 
-    assert [unseal(acme, sealed_text) for sealed_text in sealed] == [b"planted text"] * 6
+    assert [unseal(acme, sealed_text) for sealed_text in sealed] == [PLAINTEXT] * 6
     assert len(find_destruction_proofs(tenant_id=acme.tenant_id)) == 1
 
 
@@ -332,6 +334,7 @@ def test_keys_are_not_visible_without_their_tenant(acme: Company, globex: Compan
         DataKey.objects.count()
 
 
-def _num_wrapped(tenant_id: TenantId) -> int:
+def _count_wrapped_keys(tenant_id: TenantId) -> int:
+    """Return the number of tenant and data keys that are not destroyed."""
     with tenant_scope(tenant_id):
         return sum(model.objects.exclude(wrapped=None).count() for model in (TenantKey, DataKey))

@@ -30,14 +30,16 @@ def _scrape(*, has_index: bool, region: str = "eu") -> Scrape:
 
 def test_only_changes_are_recorded_and_an_unreachable_gateway_changes_nothing() -> None:
     record_capabilities([_scrape(has_index=False)], now=timezone.now())
-    num = CapabilityChange.objects.count()
+    num_changes = CapabilityChange.objects.count()
 
     record_capabilities([_scrape(has_index=False)], now=timezone.now())
     record_capabilities([Scrape("http://gateway", None, "away")], now=timezone.now())
 
-    assert CapabilityChange.objects.count() == num
+    assert CapabilityChange.objects.count() == num_changes
     assert Capability.PUBLIC_CODE_FILTER in read_capabilities().missing
+
     record_capabilities([_scrape(has_index=True, region="us")], now=timezone.now())
+
     capabilities = read_capabilities()
     assert Capability.PUBLIC_CODE_FILTER not in capabilities.missing
     assert "us" in capabilities.regions
@@ -71,4 +73,5 @@ def test_the_export_says_when_a_rule_was_not_enforced() -> None:
 
 
 def _day(number: int) -> datetime:
+    """Return the start of a day of January 2020; 0: the day before."""
     return datetime(2020, 1, 1, tzinfo=UTC) + timedelta(days=number - 1)

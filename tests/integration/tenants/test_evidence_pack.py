@@ -72,6 +72,7 @@ def pack(
 
 
 def keys_of(pack: Path) -> str:
+    """Return the path of the public keys that the fixture `pack` stored."""
     return str(pack.parent / "keys" / "keys.json")
 
 
@@ -148,16 +149,16 @@ def test_a_changed_byte_of_pack_or_proof_is_detected(pack: Path) -> None:
             verify_export(io.BytesIO(bytes(changed_files[0])), bytes(changed_files[1]), KEYS)
 
 
-def rewrite_pack(pack: Path, change: dict[str, bytes | None]) -> io.BytesIO:
-    """Return the ZIP with other files; None leaves a file out."""
+def rewrite_pack(pack: Path, changed_files: dict[str, bytes | None]) -> io.BytesIO:
+    """Return the ZIP with these files replaced or added; None leaves a file out."""
     out = io.BytesIO()
     with zipfile.ZipFile(pack) as old, zipfile.ZipFile(out, "w") as new:
         for name in old.namelist():
-            data = change.get(name, old.read(name))
+            data = changed_files.get(name, old.read(name))
             if data is not None:
                 new.writestr(name, data)
-        for name in change.keys() - set(old.namelist()):
-            new.writestr(name, change[name] or b"")
+        for name in changed_files.keys() - set(old.namelist()):
+            new.writestr(name, changed_files[name] or b"")
     return out
 
 
@@ -218,10 +219,11 @@ def test_an_interrupted_pack_is_continued(
     company: Company, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     end_all_exports(company)
-    monkeypatch.setattr(jobs_run, "_SLICE_S", 0.0)
+    monkeypatch.setattr(jobs_run, "_SLICE_S", 0.0)  # a worker's turn ends after one batch
 
     export_id = start_export(company, PACK, "zip", period=OCTOBER)
     build_exports(company)
 
     manifest = verify_pack(io.BytesIO(file_of(company, export_id)), KEYS)
+    # Each export and its proof, the audit log, README.txt and the public keys.
     assert len(manifest["files"]) >= 2 * len(EXPORTS) + 3

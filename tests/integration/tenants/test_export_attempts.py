@@ -42,7 +42,7 @@ def read_without_writing(company: Company, monkeypatch: pytest.MonkeyPatch) -> N
         run_slice_of_oldest_job(company.tenant_id, timezone.now)
 
 
-def num_stored(company: Company, export_id: uuid.UUID) -> int:
+def count_stored_objects(company: Company, export_id: uuid.UUID) -> int:
     """Return the number of stored parts and pieces."""
     with tenant_scope(company.tenant_id):
         objects = ExportObject.objects.filter(tenant_id=company.tenant_id, export_id=export_id)
@@ -59,12 +59,13 @@ def test_an_export_that_never_finishes_is_given_up_and_leaves_no_pieces(
     # Without its last part, the export cannot be finished.
     last_part = sealed_objects.list_object_ids(company.tenant_id, export_id, pack_index=0)[-1]
     sealed_objects.delete_object(company.tenant_id, last_part)
-    clock, num_stored_after_attempts = [timezone.now()], []
+    clock = [timezone.now()]
+    num_stored_after_attempts = []
 
     for _ in range(MAX_ATTEMPTS + 1):
         clock[0] += CLAIM_FOR
         run_slice_of_oldest_job(company.tenant_id, lambda: clock[0])
-        num_stored_after_attempts.append(num_stored(company, export_id))
+        num_stored_after_attempts.append(count_stored_objects(company, export_id))
 
     assert view_export(company, export_id).state is JobState.FAILED
     # There are at most ROWS parts, so the others are pieces.
@@ -72,7 +73,7 @@ def test_an_export_that_never_finishes_is_given_up_and_leaves_no_pieces(
     # No attempt leaves pieces in addition to those of the attempt before.
     assert set(num_stored_after_attempts) == {num_stored_after_attempts[0]}
     clean_up_tenant_exports(tenant_id=company.tenant_id, now=clock[0])
-    assert num_stored(company, export_id) == 0
+    assert count_stored_objects(company, export_id) == 0
 
 
 def test_the_audit_entry_of_a_failed_export_has_the_reason(

@@ -122,7 +122,7 @@ def test_a_changed_byte_of_file_or_proof_is_detected(company: Company) -> None:
 def test_an_interrupted_export_continues_without_duplicate_rows(
     company: Company, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(run, "_SLICE_S", 0.0)
+    monkeypatch.setattr(run, "_SLICE_S", 0.0)  # a turn ends after one batch
     export_id = start_records_export(company)
     assert run_slice_of_oldest_job(company.tenant_id, timezone.now)
     assert run_slice_of_oldest_job(company.tenant_id, timezone.now)
@@ -141,13 +141,13 @@ def test_an_interrupted_export_continues_without_duplicate_rows(
 
 def test_a_lost_claim_can_store_nothing(company: Company) -> None:
     export_id = start_records_export(company)
-    slow = claim_next_job(company.tenant_id, timezone.now)
-    quick = claim_next_job(company.tenant_id, after_claim_expiry)
-    assert slow is not None
-    assert quick is not None
+    slow_claim = claim_next_job(company.tenant_id, timezone.now)
+    quick_claim = claim_next_job(company.tenant_id, after_claim_expiry)
+    assert slow_claim is not None
+    assert quick_claim is not None
 
     with pytest.raises(ClaimLost):
-        sealed_objects.store_object(slow, b"late", pack_index=0, number=0)
+        sealed_objects.store_object(slow_claim, b"late", pack_index=0, number=0)
 
     with tenant_scope(company.tenant_id):
         objects = ExportObject.objects.filter(tenant_id=company.tenant_id, export_id=export_id)
@@ -166,12 +166,12 @@ def test_stored_exports_cannot_be_read_without_the_tenants_keys(
 
     assert b"python" not in stored
     assert b"python" in file_of(company, export_id)
-    other_export = start_records_export(company)
+    other_export_id = start_records_export(company)
     storages["exports"].save(f"{cast.globex.tenant_id}/{object_id}", ContentFile(stored))
     with pytest.raises(DecryptionFailed):
         sealed_objects.read_object(cast.globex.tenant_id, export_id, object_id)
     with pytest.raises(DecryptionFailed):
-        sealed_objects.read_object(company.tenant_id, other_export, object_id)
+        sealed_objects.read_object(company.tenant_id, other_export_id, object_id)
 
 
 def test_parts_are_deleted_when_finished_and_the_file_when_expired(company: Company) -> None:
@@ -188,7 +188,8 @@ def test_parts_are_deleted_when_finished_and_the_file_when_expired(company: Comp
     with storages["exports"].open(name) as file:
         copy = file.read()  # as a backup contains it
 
-    clean_up_tenant_exports(tenant_id=company.tenant_id, now=timezone.now() + timedelta(days=8))
+    after_expiry = timezone.now() + timedelta(days=8)  # a file is kept for seven days
+    clean_up_tenant_exports(tenant_id=company.tenant_id, now=after_expiry)
 
     assert view_export(company, export_id).state is JobState.EXPIRED
     assert not storages["exports"].exists(name)
@@ -242,7 +243,7 @@ def test_an_export_that_does_not_fit_fails_with_the_reason(
     build_exports(company)
 
     export = view_export(company, export_id)
-    assert (export.state, export.rows_done) == (JobState.FAILED, 2)
+    assert (export.state, export.rows_done) == (JobState.FAILED, 2)  # the first batch
     assert "at most 3 rows" in export.error
 
 
@@ -252,11 +253,11 @@ def test_an_export_is_given_up_after_repeated_storage_failures(
     export_id = start_records_export(company)
     clock = [timezone.now()]
 
-    def broken(*_: Any, **__: Any) -> None:
+    def raise_disk_full(*_: Any, **__: Any) -> None:
         raise OSError("disk full")
 
     with monkeypatch.context() as failing:
-        failing.setattr(storages["exports"], "save", broken)
+        failing.setattr(storages["exports"], "save", raise_disk_full)
         for _ in range(MAX_ATTEMPTS):
             assert not run_slice_of_oldest_job(company.tenant_id, lambda: clock[0])
             assert view_export(company, export_id).state is JobState.RUNNING
@@ -310,18 +311,18 @@ def test_exports_of_data_without_read_permission_are_refused_and_hidden(
     company: Company,
 ) -> None:
     bill, ada = company.people[Role.BILLING].actor, company.developer.actor
-    keys_export = start_export(company, "keys")
-    usage_export = start_records_export(company, actor=bill)
+    keys_export_id = start_export(company, "keys")
+    usage_export_id = start_records_export(company, actor=bill)
 
     with pytest.raises(Forbidden):
         start_export(company, "keys", actor=bill)
     with pytest.raises(Forbidden):
         start_records_export(company, actor=ada)
     with pytest.raises(NotFound):
-        find_export(actor=bill, export_id=keys_export)
+        find_export(actor=bill, export_id=keys_export_id)
     visible_ids = {row.id for row in list_exports(actor=bill, limit=200, cursor=None).rows}
-    assert usage_export in visible_ids
-    assert keys_export not in visible_ids
+    assert usage_export_id in visible_ids
+    assert keys_export_id not in visible_ids
     assert "keys" not in {definition.name for definition in list_definitions(actor=bill)}
 
 
@@ -341,9 +342,9 @@ def test_another_tenants_export_is_not_found(company: Company, cast: Cast) -> No
 def test_one_tenants_failure_does_not_delay_another(
     company: Company, cast: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    own_export, foreign_id = start_records_export(company), start_export(cast.globex)
+    broken_id, foreign_id = start_records_export(company), start_export(cast.globex)
     with tenant_scope(company.tenant_id):
-        ExportJob.objects.filter(tenant_id=company.tenant_id, id=own_export).update(members=[{}])
+        ExportJob.objects.filter(tenant_id=company.tenant_id, id=broken_id).update(members=[{}])
 
     run_due_jobs(clock=timezone.now, max_run_s=600)
 
@@ -382,8 +383,8 @@ def test_an_export_survives_a_killed_worker(company: Company, services: Services
         "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "platform")]),
     }
     command = [sys.executable, "-c", textwrap.dedent(_WORKER), company.tenant_id, "2"]
-    done = subprocess.run(command, cwd=ROOT, env=environment, timeout=60)
-    assert done.returncode == -signal.SIGKILL
+    worker = subprocess.run(command, cwd=ROOT, env=environment, timeout=60)
+    assert worker.returncode == -signal.SIGKILL
     export = view_export(company, export_id)
     assert (export.state, export.rows_done) == ("running", 4)
 

@@ -77,23 +77,23 @@ def test_the_long_lane_does_not_read_rows(company: Company) -> None:
 def test_a_small_export_finishes_while_another_tenants_long_one_is_written(
     company: Company, cast: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    long, small = start_records_export(company), start_export(cast.globex)
+    long_id, small_id = start_records_export(company), start_export(cast.globex)
     run_short_lane(company)
     states: list[JobState] = []
 
     def write_slowly(
         job_claim: JobClaim, row: ExportJob, members: Sequence[ExportProgress]
     ) -> ExportFile:
-        if row.id == long:
+        if row.id == long_id:
             tasks.run_export_jobs()
-            states.append(state_of(cast.globex, small))
+            states.append(state_of(cast.globex, small_id))
         return write_file(job_claim, row, members)
 
     monkeypatch.setattr(jobs_run, "write_file", write_slowly)
     tasks.run_long_export_jobs()
 
     assert states == [JobState.FINISHED]
-    assert state_of(company, long) is JobState.FINISHED
+    assert state_of(company, long_id) is JobState.FINISHED
 
 
 def test_one_long_export_is_written_at_a_time(company: Company) -> None:
@@ -108,13 +108,13 @@ def test_one_long_export_is_written_at_a_time(company: Company) -> None:
 
 
 def test_a_small_export_is_built_before_a_waiting_long_one(company: Company) -> None:
-    long = start_records_export(company)
+    long_id = start_records_export(company)
     run_short_lane(company)
-    small = start_export(company)
+    small_id = start_export(company)
 
     run_short_lane(company)
 
-    assert [view_export(company, export_id).state for export_id in (long, small)] == [
+    assert [view_export(company, export_id).state for export_id in (long_id, small_id)] == [
         JobState.RUNNING,
         JobState.FINISHED,
     ]

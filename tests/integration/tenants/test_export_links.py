@@ -62,9 +62,9 @@ def test_a_link_expires_and_a_changed_link_is_invalid(company: Company) -> None:
     token = create_signed_url(actor=company.administrator.actor, export_id=export_id, now=now).token
 
     with pytest.raises(NotFound):
-        download(token, now + timedelta(minutes=10))
-    for place in range(0, len(token), 7):
-        changed_token = token[:place] + ("A" if token[place] != "A" else "B") + token[place + 1 :]
+        download(token, now + timedelta(minutes=10))  # the link's validity
+    for index in range(0, len(token), 7):  # every seventh character
+        changed_token = token[:index] + ("A" if token[index] != "A" else "B") + token[index + 1 :]
         with pytest.raises(NotFound):
             download(changed_token)
     for text in ("", "=", "é", token[:-4], "\0", token + "AAAA"):
@@ -75,8 +75,8 @@ def test_a_link_to_another_tenants_export_is_not_found(company: Company, cast: C
     export_id = start_export(company)
     build_exports(company)
     bob = cast.globex.administrator
-    at = timezone.now() + timedelta(minutes=5)
-    token = sign_url(SignedUrl(cast.globex.tenant_id, export_id, at, bob.user_id, None))
+    expires_at = timezone.now() + timedelta(minutes=5)
+    token = sign_url(SignedUrl(cast.globex.tenant_id, export_id, expires_at, bob.user_id, None))
 
     with pytest.raises(NotFound):
         download(token)

@@ -146,7 +146,7 @@ def test_daily_exports_agree_with_the_report(company: Company) -> None:
         assert sum(row[name] for row in rows) == getattr(counts, name)
 
 
-def test_a_period_is_half_open(company: Company) -> None:
+def test_a_period_includes_its_start_and_excludes_its_end(company: Company) -> None:
     add_completion(company, at=DAY.start)
     add_completion(company, at=DAY.end)
 
@@ -154,7 +154,9 @@ def test_a_period_is_half_open(company: Company) -> None:
 
 
 @pytest.mark.parametrize("export", EXPORTS.values(), ids=list(EXPORTS))
-def test_an_export_does_not_contain_another_tenant(company: Company, export: Export) -> None:
+def test_an_export_contains_no_identifiers_of_another_tenant(
+    company: Company, export: Export
+) -> None:
     other_company = make_company("hooli", GLOBEX)
     make_key(company, company.developer)
     add_completion(company)
@@ -171,7 +173,7 @@ def test_an_export_does_not_contain_another_tenant(company: Company, export: Exp
 
 
 @pytest.mark.parametrize("export", [USAGE_RECORDS, USAGE_DAYS])
-def test_an_export_does_not_contain_another_tenants_usage(company: Company, export: Export) -> None:
+def test_an_export_contains_no_usage_of_another_tenant(company: Company, export: Export) -> None:
     other_company = make_company("hooli", GLOBEX)
     add_completion(company)
     roll_up_tenant(tenant_id=company.tenant_id, arrived_until=timezone.now())
@@ -257,7 +259,7 @@ def test_times_are_exported_in_utc(company: Company) -> None:
     assert export_rows(company)[0]["occurred_at"] == "2026-11-20T12:30:00.000000Z"
 
 
-def workbook(company: Company) -> bytes:
+def export_workbook(company: Company) -> bytes:
     """Return the exported usage records as a workbook."""
     out = io.BytesIO()
     FORMATS["xlsx"](USAGE_RECORDS, rows_of(company, USAGE_RECORDS), out)
@@ -268,14 +270,14 @@ def test_a_workbook_has_the_same_values(company: Company) -> None:
     for minutes in range(3):
         add_completion(company, at=NOON + timedelta(minutes=minutes), first_token_ms=1.5)
 
-    assert read_workbook(workbook(company)) == export_rows(company)
+    assert read_workbook(export_workbook(company)) == export_rows(company)
 
 
 @pytest.mark.parametrize("text", ["=1+1", "@SUM(A1)", "-2", "\n=2", "＝2", "http://a.example"])
 def test_a_workbook_escapes_formulas_and_has_no_links(company: Company, text: str) -> None:
     add_completion(company, model=text)
 
-    (row,) = read_workbook(workbook(company))
+    (row,) = read_workbook(export_workbook(company))
 
     escaped_text = text if text.startswith("http") else f"'{text}"
     assert row["model"] == escaped_text
@@ -284,7 +286,7 @@ def test_a_workbook_escapes_formulas_and_has_no_links(company: Company, text: st
 def test_the_same_rows_give_the_same_workbook(company: Company) -> None:
     add_completion(company)
 
-    assert workbook(company) == workbook(company)
+    assert export_workbook(company) == export_workbook(company)
 
 
 def test_more_rows_than_a_sheet_can_hold_are_refused(
@@ -295,14 +297,14 @@ def test_more_rows_than_a_sheet_can_hold_are_refused(
         add_completion(company, at=NOON + timedelta(minutes=minutes))
 
     with pytest.raises(InvalidValue, match="at most 1 rows"):
-        workbook(company)
+        export_workbook(company)
 
 
 def test_a_text_longer_than_a_cell_can_hold_is_refused(company: Company) -> None:
     add_completion(company, model="x" * 32_768)
 
     with pytest.raises(InvalidValue, match="32,767 characters"):
-        workbook(company)
+        export_workbook(company)
 
 
 def test_files_of_a_killed_writer_are_removed(

@@ -30,12 +30,12 @@ def team_targets(company: Company, monkeypatch: pytest.MonkeyPatch) -> list[Budg
     monkeypatch.setattr(limits, "MAX_TEAM_BUDGETS_OF_USER", 2)
     holders = [BudgetTarget(BudgetScope.TEAM, UUID(make_team(company))) for _ in range(3)]
     for holder in holders[:2]:
-        _join(company, holder)
+        _add_ada_to_team(company, holder)
         make_budget(company, holder=holder)
     return holders
 
 
-def _join(company: Company, holder: BudgetTarget) -> None:
+def _add_ada_to_team(company: Company, holder: BudgetTarget) -> None:
     assert holder.id is not None
     ada = company.developer.user_id
     add_team_member(actor=company.platform, team_id=holder.id, user_id=ada, now=NOW)
@@ -44,15 +44,19 @@ def _join(company: Company, holder: BudgetTarget) -> None:
 def test_the_number_of_hard_team_budgets_per_user_is_limited(
     company: Company, team_targets: list[BudgetTarget]
 ) -> None:
-    third = team_targets[2]
-    _join(company, third)
+    third_team = team_targets[2]
+    _add_ada_to_team(company, third_team)
 
     with pytest.raises(Conflict, match="hard budgets of 3 teams; the limit is 2"):
-        make_budget(company, holder=third)
-    soft = make_budget(company, holder=third, is_hard=False)
+        make_budget(company, holder=third_team)
+    soft_budget = make_budget(company, holder=third_team, is_hard=False)
     with pytest.raises(Conflict, match="the limit is 2"):
         change_budget(
-            actor=company.platform, budget_id=soft.id, terms=BudgetTerms(5), version=1, now=NOW
+            actor=company.platform,
+            budget_id=soft_budget.id,
+            terms=BudgetTerms(5),
+            version=1,
+            now=NOW,
         )
 
     assert len(hard_budgets(company)) == 2
@@ -61,11 +65,11 @@ def test_the_number_of_hard_team_budgets_per_user_is_limited(
 def test_a_user_at_the_limit_cannot_join_another_team_with_a_hard_budget(
     company: Company, team_targets: list[BudgetTarget]
 ) -> None:
-    third = team_targets[2]
-    budget = make_budget(company, holder=third)
+    third_team = team_targets[2]
+    budget = make_budget(company, holder=third_team)
 
     with pytest.raises(Conflict, match="remove the user from a team"):
-        _join(company, third)
+        _add_ada_to_team(company, third_team)
 
     assert hard_budgets(company)[str(budget.id)] == ()
 

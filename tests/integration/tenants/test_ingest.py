@@ -115,17 +115,17 @@ def send_bytes(data: bytes) -> None:
     connect_to_redis().xadd(USAGE_STREAM, {USAGE_FIELD: data})
 
 
-def request_ids(company: Company) -> set[str]:
+def list_request_ids(company: Company) -> set[str]:
     with tenant_scope(company.tenant_id):
         return {str(row.request_id) for row in UsageRecord.objects.all()}
 
 
-def rejected_since(last_id: str) -> list[tuple[str, bytes]]:
+def list_rejected_since(last_id: str) -> list[tuple[str, bytes]]:
     entries: Any = connect_to_redis().xrange(REJECTED_STREAM, min=f"({last_id}")
     return [(fields[b"reason"].decode(), fields[b"data"]) for _, fields in entries]
 
 
-def last_rejected() -> str:
+def find_last_rejected_id() -> str:
     entries: Any = connect_to_redis().xrevrange(REJECTED_STREAM, count=1)
     return entries[0][0].decode() if entries else "0-0"
 
@@ -134,10 +134,10 @@ def test_records_become_rows(company: Company, stream: UsageStream) -> None:
     record = completion(company)
     send(record, outcome(company))
 
-    done = ingest_all_entries(stream)
+    result = ingest_all_entries(stream)
 
-    assert (done.records, done.rejected) == (2, 0)
-    assert request_ids(company) == {record.request_id}
+    assert (result.records, result.rejected) == (2, 0)
+    assert list_request_ids(company) == {record.request_id}
     with tenant_scope(company.tenant_id):
         assert [row.event for row in Outcome.objects.all()] == ["accepted"]
 
@@ -148,8 +148,8 @@ def test_persistence_and_typed_characters_become_rows(
     persisted = msgspec.structs.replace(
         outcome(company), event=OutcomeEvent.PERSISTED, span_s=300, edited_ratio=0.2, lines=3
     )
-    by_hand = typing_report(company)
-    send(persisted, by_hand, persisted, by_hand)
+    typed = typing_report(company)
+    send(persisted, typed, persisted, typed)
 
     ingest_all_entries(stream)
 
@@ -158,7 +158,7 @@ def test_persistence_and_typed_characters_become_rows(
     assert (persistence.span_s, persistence.edited_ratio, persistence.lines) == (300, 0.2, 3)
     assert (typing_row.language, typing_row.editor, typing_row.chars) == ("go", "zed", 120)
     with tenant_scope(cast.globex.tenant_id):
-        assert not TypingReport.objects.filter(report_id=by_hand.report_id).exists()
+        assert not TypingReport.objects.filter(report_id=typed.report_id).exists()
 
 
 def test_another_tenant_does_not_see_the_rows(
@@ -169,7 +169,7 @@ def test_another_tenant_does_not_see_the_rows(
 
     ingest_all_entries(stream)
 
-    assert record.request_id not in request_ids(cast.globex)
+    assert record.request_id not in list_request_ids(cast.globex)
 
 
 def test_ingested_entries_are_removed_from_the_stream(
@@ -188,10 +188,10 @@ def test_a_record_delivered_twice_becomes_one_row(company: Company, stream: Usag
     send(record, record)
     send(record)
 
-    done = ingest_all_entries(stream)
+    result = ingest_all_entries(stream)
 
-    assert done.rejected == 0
-    assert request_ids(company) == {record.request_id}
+    assert result.rejected == 0
+    assert list_request_ids(company) == {record.request_id}
     with tenant_scope(company.tenant_id):
         assert UsageRecord.objects.count() == 1
 
@@ -203,11 +203,11 @@ def test_a_crash_before_the_acknowledgement_duplicates_no_rows(
     send(record)
     with pytest.raises(ConnectionResetError):
         ingest_all_entries(CrashingConsumer(connect_to_redis(), consumer="dying"))
-    assert request_ids(company) == {record.request_id}
+    assert list_request_ids(company) == {record.request_id}
 
-    done = ingest_all_entries(stream)
+    result = ingest_all_entries(stream)
 
-    assert done.rejected == 0
+    assert result.rejected == 0
     with tenant_scope(company.tenant_id):
         assert UsageRecord.objects.count() == 1
     assert connect_to_redis().xlen(USAGE_STREAM) == 0
@@ -223,7 +223,7 @@ def test_entries_of_a_dead_consumer_are_ingested_by_another(
 
     ingest_all_entries(stream)
 
-    assert request_ids(company) == {record.request_id}
+    assert list_request_ids(company) == {record.request_id}
 
 
 def test_entries_of_a_live_consumer_are_not_claimed(company: Company, stream: UsageStream) -> None:
@@ -233,7 +233,7 @@ def test_entries_of_a_live_consumer_are_not_claimed(company: Company, stream: Us
 
     ingest_all_entries(UsageStream(connect_to_redis(), consumer="other", claim_after_ms=60_000))
 
-    assert request_ids(company) == set()
+    assert list_request_ids(company) == set()
     slow.acknowledge(entries, [])
 
 
@@ -249,15 +249,15 @@ def test_entries_of_a_live_consumer_are_not_claimed(company: Company, stream: Us
 def test_a_malformed_entry_is_rejected_and_blocks_no_other(
     company: Company, stream: UsageStream, data: bytes, reason: str
 ) -> None:
-    record, before = completion(company), last_rejected()
+    record, before = completion(company), find_last_rejected_id()
     send_bytes(data)
     send(record)
 
-    done = ingest_all_entries(stream)
+    result = ingest_all_entries(stream)
 
-    assert [rejection for rejection, _ in rejected_since(before)] == [reason]
-    assert (done.records, done.rejected) == (1, 1)
-    assert request_ids(company) == {record.request_id}
+    assert [rejection for rejection, _ in list_rejected_since(before)] == [reason]
+    assert (result.records, result.rejected) == (1, 1)
+    assert list_request_ids(company) == {record.request_id}
 
 
 def test_an_invalid_record_does_not_affect_others_in_its_entry(
@@ -268,26 +268,26 @@ def test_an_invalid_record_does_not_affect_others_in_its_entry(
 
     ingest_all_entries(stream)
 
-    assert request_ids(company) == {valid_record.request_id}
+    assert list_request_ids(company) == {valid_record.request_id}
 
 
 def test_a_record_of_an_unknown_tenant_is_rejected(company: Company, stream: UsageStream) -> None:
-    before, record = last_rejected(), completion(company)
+    before, record = find_last_rejected_id(), completion(company)
     send(completion(company, tenant_id=TenantId(new_id())), record)
 
     ingest_all_entries(stream)
 
-    assert [reason for reason, _ in rejected_since(before)] == ["tenant_id: unknown"]
-    assert request_ids(company) == {record.request_id}
+    assert [reason for reason, _ in list_rejected_since(before)] == ["tenant_id: unknown"]
+    assert list_request_ids(company) == {record.request_id}
 
 
 def test_an_entry_without_the_field_is_rejected(stream: UsageStream) -> None:
-    before = last_rejected()
+    before = find_last_rejected_id()
     connect_to_redis().xadd(USAGE_STREAM, {"other": "x"})
 
     ingest_all_entries(stream)
 
-    assert len(rejected_since(before)) == 1
+    assert len(list_rejected_since(before)) == 1
 
 
 def test_the_stream_of_rejected_entries_is_limited(stream: UsageStream) -> None:
@@ -323,7 +323,7 @@ def test_a_record_without_a_monthly_partition_is_stored(
 
     ingest_all_entries(stream)
 
-    assert request_ids(company) == {record.request_id}
+    assert list_request_ids(company) == {record.request_id}
 
 
 def test_concurrent_workers_neither_lose_nor_duplicate_records(
@@ -345,7 +345,7 @@ def test_concurrent_workers_neither_lose_nor_duplicate_records(
 
     with tenant_scope(company.tenant_id):
         assert UsageRecord.objects.count() == 400
-    assert request_ids(company) == {record.request_id for record in records}
+    assert list_request_ids(company) == {record.request_id for record in records}
 
 
 def test_a_limited_run_leaves_the_rest_for_the_next(company: Company, stream: UsageStream) -> None:
@@ -357,7 +357,7 @@ def test_a_limited_run_leaves_the_rest_for_the_next(company: Company, stream: Us
     ingest_all_entries(stream)
 
     assert num_left == 3
-    assert len(request_ids(company)) == BATCH_ENTRIES + 3
+    assert len(list_request_ids(company)) == BATCH_ENTRIES + 3
 
 
 def test_the_task_ingests_records(company: Company, stream: UsageStream) -> None:
@@ -366,7 +366,7 @@ def test_the_task_ingests_records(company: Company, stream: UsageStream) -> None
 
     ingest_usage()
 
-    assert request_ids(company) == {record.request_id}
+    assert list_request_ids(company) == {record.request_id}
 
 
 def test_the_last_use_of_a_key_is_updated_at_most_once_a_minute(stream: UsageStream) -> None:
@@ -375,11 +375,11 @@ def test_the_last_use_of_a_key_is_updated_at_most_once_a_minute(stream: UsageStr
     with tenant_scope(company.tenant_id):
         key_id = KeyId(str(ApiKey.objects.get(lookup_id=lookup_id).id))
     first = completion(company, key_id=key_id)
-    soon = completion(company, key_id=key_id, occurred_at_ms=first.occurred_at_ms + 1_000)
-    later_record = completion(company, key_id=key_id, occurred_at_ms=first.occurred_at_ms + 61_000)
+    after_1_s = completion(company, key_id=key_id, occurred_at_ms=first.occurred_at_ms + 1_000)
+    after_61_s = completion(company, key_id=key_id, occurred_at_ms=first.occurred_at_ms + 61_000)
 
     ages_ms = []
-    for record in (first, soon, later_record):
+    for record in (first, after_1_s, after_61_s):
         send(record)
         ingest_all_entries(stream)
         with tenant_scope(company.tenant_id):
@@ -391,7 +391,7 @@ def test_the_last_use_of_a_key_is_updated_at_most_once_a_minute(stream: UsageStr
 
 
 class CrashingConsumer(UsageStream):
-    """A consumer whose process dies after COMMIT."""
+    """A consumer whose process dies after the commit and before the acknowledgement."""
 
     def acknowledge(self, *args: Any) -> None:
         raise ConnectionResetError

@@ -117,11 +117,11 @@ def test_a_revoked_invitation_does_not_work(company: Company, mailbox: Mailbox) 
 def test_a_new_invitation_replaces_the_previous_one(company: Company, mailbox: Mailbox) -> None:
     guest = make_stranger()
     send_invitation(company, guest.email, role=Role.ADMINISTRATOR, mailbox=mailbox)
-    first = mailbox.last_token
+    first_token = mailbox.last_token
     send_invitation(company, guest.email, role=Role.DEVELOPER, mailbox=mailbox)
 
     with pytest.raises(NotFound):
-        accept(guest, first)
+        accept(guest, first_token)
     accept(guest, mailbox.last_token)
 
     assert roles_of(guest) == [Role.DEVELOPER]
@@ -132,8 +132,8 @@ def test_a_token_with_another_tenants_id_is_refused(
 ) -> None:
     guest = make_stranger()
     send_invitation(company, guest.email, mailbox=mailbox)
-    of_globex = create_token(BearerTokenKind.INVITATION, cast.globex.tenant_id).text
-    forged = of_globex[:NUM_PREFIX_CHARS] + mailbox.last_token[NUM_PREFIX_CHARS:]
+    globex_token = create_token(BearerTokenKind.INVITATION, cast.globex.tenant_id).text
+    forged = globex_token[:NUM_PREFIX_CHARS] + mailbox.last_token[NUM_PREFIX_CHARS:]
 
     with pytest.raises(NotFound):
         accept(guest, forged)
@@ -156,12 +156,12 @@ def test_an_invitation_does_not_change_a_members_role(company: Company, mailbox:
     """The user became a member in another way after the invitation was sent."""
     guest = make_stranger()
     send_invitation(company, guest.email, role=Role.OWNER, mailbox=mailbox)
-    second = Mailbox()
+    second_mailbox = Mailbox()
     # For a while, the first invitation has another address, so that the second does not replace it.
     with tenant_scope(company.tenant_id):
         Invitation.objects.update(email="parked@x.example")
-    send_invitation(company, guest.email, role=Role.DEVELOPER, mailbox=second)
-    accept(guest, second.last_token)
+    send_invitation(company, guest.email, role=Role.DEVELOPER, mailbox=second_mailbox)
+    accept(guest, second_mailbox.last_token)
     with tenant_scope(company.tenant_id):
         Invitation.objects.filter(email="parked@x.example").update(email=guest.email)
 

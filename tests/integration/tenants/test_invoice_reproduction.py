@@ -26,7 +26,7 @@ def issue_invoices(company: Company) -> list[str]:
     return issue_due_invoices(company.tenant_id, now=AFTER)
 
 
-def find(company: Company, number: int = 1) -> InvoiceView:
+def read_invoice(company: Company, number: int = 1) -> InvoiceView:
     return find_invoice(actor=company.administrator.actor, number=number)
 
 
@@ -34,7 +34,7 @@ def test_an_invoice_is_rendered_to_the_same_bytes_each_time(company: Company) ->
     ingest_completion(company, company.developer, OCTOBER, **LARGE_USAGE)
     issue_invoices(company)
 
-    first, second = find(company), find(company)
+    first, second = read_invoice(company), read_invoice(company)
 
     assert first.json == second.json
     assert render_pdf(first.document) == render_pdf(second.document)
@@ -51,7 +51,7 @@ def test_a_restored_ledger_gives_the_same_invoices(company: Company) -> None:
     restored_company = restore_ledger(company)
 
     for number in (1, 2):
-        invoice = find(company, number)
+        invoice = read_invoice(company, number)
         restored = find_invoice(actor=restored_company.platform, number=number)
         assert restored.json == invoice.json
         assert render_pdf(restored.document) == render_pdf(invoice.document)
@@ -61,13 +61,13 @@ def restore_ledger(source: Company, **changes_of_invoice: Any) -> Company:
     """Copy ledger and invoices, as a restored backup would, into a new company."""
     target = make_company("restored", {})
     for model in (LedgerAccount, LedgerTransaction, LedgerEntry):
-        restore(model, source, target)
-    restore(Invoice, source, target, **changes_of_invoice)
+        copy_rows(model, source, target)
+    copy_rows(Invoice, source, target, **changes_of_invoice)
     return target
 
 
-def restore(model: Any, source: Company, target: Company, **changes: Any) -> None:
-    """Copy the rows in any order, with changes."""
+def copy_rows(model: Any, source: Company, target: Company, **changes: Any) -> None:
+    """Copy the source's rows into the target in random order, with changed fields."""
     with tenant_scope(source.tenant_id):
         rows = list(model.objects.filter(tenant_id=source.tenant_id).values())
     for row in rows:

@@ -13,6 +13,8 @@ from structlog.testing import capture_logs
 from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Forbidden, NotFound
+from tenants.base.money import MICROS_PER_CENT
+from tenants.base.permissions import Role
 from tenants.billing.invoices import operations
 from tenants.billing.invoices.billing_profile import set_billing_profile
 from tenants.billing.invoices.document import InvoiceParty, InvoiceTax
@@ -43,7 +45,7 @@ from tests.fakes.billing import (
     make_old_customer,
     read_balances,
 )
-from tests.fixtures.companies import ACME, Cast, Company, make_company
+from tests.fixtures.companies import Cast, Company, make_company
 
 
 @pytest.fixture
@@ -56,7 +58,7 @@ def issue_invoices(company: Company, now: datetime = AFTER) -> list[str]:
     return issue_due_invoices(company.tenant_id, now=now)
 
 
-def find(company: Company, number: int = 1) -> InvoiceView:
+def read_invoice(company: Company, number: int = 1) -> InvoiceView:
     return find_invoice(actor=company.administrator.actor, number=number)
 
 
@@ -65,12 +67,13 @@ def test_a_finished_month_is_invoiced(company: Company) -> None:
 
     assert issue_invoices(company) == [f"{company.slug.upper()}-000001"]
 
-    document = find(company).document
+    document = read_invoice(company).document
     assert (document.period_from, document.period_until) == ("2026-10-01", "2026-11-01")
     # Five users from the 3rd on: 29 of 31 days.
-    seats = 5 * (SEAT_MICROS - SEAT_MICROS * 2 // 31)
+    seats_micros = 5 * (SEAT_MICROS - SEAT_MICROS * 2 // 31)
+    seats_cents = (seats_micros + MICROS_PER_CENT // 2) // MICROS_PER_CENT
     assert [(line.code, line.amount_cents) for line in document.lines] == [
-        ("seats", (seats + 5_000) // 10_000),
+        ("seats", seats_cents),
         ("fast.prompt", 30),
         ("fast.generated", 60),
     ]
@@ -86,7 +89,7 @@ def test_an_invoice_bills_everything_of_its_month(company: Company) -> None:
 
     balances = read_balances(company.tenant_id)
     assert "unbilled" not in balances
-    assert balances["receivable"] == find(company).document.total_cents * 10_000
+    assert balances["receivable"] == read_invoice(company).document.total_cents * MICROS_PER_CENT
     assert sum(balances.values()) == 0
 
 
@@ -100,7 +103,7 @@ def test_credits_are_deducted_before_tax(company: Company) -> None:
 
     issue_invoices(company)
 
-    document = find(company).document
+    document = read_invoice(company).document
     assert document.credit_cents == 50
     assert document.tax_cents == (19 * (document.subtotal_cents - 50) + 50) // 100
     assert document.head.customer == customer
@@ -113,9 +116,12 @@ def test_an_invoice_uses_up_at_most_its_own_amount_of_credit(company: Company) -
 
     issue_invoices(company)
 
-    document = find(company).document
+    document = read_invoice(company).document
     assert (document.credit_cents, document.total_cents) == (document.subtotal_cents, 0)
-    assert read_balances(company.tenant_id)["credits"] == document.credit_cents * 10_000 - 10**9
+    assert (
+        read_balances(company.tenant_id)["credits"]
+        == document.credit_cents * MICROS_PER_CENT - 10**9
+    )
 
 
 def test_a_month_is_invoiced_once(company: Company) -> None:
@@ -141,7 +147,7 @@ def test_unrated_usage_is_rated_before_invoicing(company: Company) -> None:
 
     assert len(issue_due_invoices(company.tenant_id, now=AFTER)) == 1
 
-    assert "fast.generated" in {line.code for line in find(company).document.lines}
+    assert "fast.generated" in {line.code for line in read_invoice(company).document.lines}
 
 
 def test_an_invoice_is_issued_although_usage_keeps_arriving(
@@ -157,11 +163,15 @@ def test_an_invoice_is_issued_although_usage_keeps_arriving(
 
     assert len(issue_due_invoices(company.tenant_id, now=AFTER)) == 1
 
-    (line,) = (entry for entry in find(company).document.lines if entry.code == "fast.generated")
+    (line,) = (
+        entry for entry in read_invoice(company).document.lines if entry.code == "fast.generated"
+    )
     assert line.quantity == 1_000_000
     december = datetime(2026, 12, 1, 7, tzinfo=UTC)
     assert len(issue_due_invoices(company.tenant_id, now=december)) == 1
-    late = [entry for entry in find(company, 2).document.lines if entry.used_in == "2026-10-01"]
+    late = [
+        entry for entry in read_invoice(company, 2).document.lines if entry.used_in == "2026-10-01"
+    ]
     assert [entry.quantity for entry in late if entry.code == "fast.generated"] == [1_000_000]
 
 
@@ -192,16 +202,17 @@ def test_a_month_without_usage_has_no_invoice_and_no_number() -> None:
 def test_a_late_record_is_billed_on_the_next_invoice(company: Company) -> None:
     ingest_completion(company, company.developer, OCTOBER)
     issue_invoices(company)
-    before = find(company).json
+    before = read_invoice(company).json
     ingest_completion(company, company.developer, OCTOBER, **LARGE_USAGE)
 
     issue_invoices(company, datetime(2026, 12, 1, 7, tzinfo=UTC))
 
-    late = [line for line in find(company, 2).document.lines if line.used_in == "2026-10-01"]
-    assert [(line.code, line.amount_cents) for line in late] == [
-        *(("fast.prompt", 30), ("fast.generated", 60))
+    late = [
+        line for line in read_invoice(company, 2).document.lines if line.used_in == "2026-10-01"
     ]
-    assert find(company).json == before
+    late_amounts = [(line.code, line.amount_cents) for line in late]
+    assert late_amounts == [("fast.prompt", 30), ("fast.generated", 60)]
+    assert read_invoice(company).json == before
 
 
 def test_a_clock_that_jumps_back_issues_no_second_invoice(company: Company) -> None:
@@ -224,7 +235,7 @@ def test_a_clock_that_jumped_ahead_neither_loses_nor_duplicates_usage(company: C
     generated = [
         line.quantity
         for number in numbers
-        for line in find(company, number).document.lines
+        for line in read_invoice(company, number).document.lines
         if line.code == "fast.generated"
     ]
     assert sum(generated) == 2_000_000
@@ -254,19 +265,19 @@ def test_concurrent_workers_issue_one_invoice(company: Company) -> None:
 
 
 def test_a_failure_at_one_tenants_invoice_does_not_stop_anothers() -> None:
-    broken, other_company = make_old_customer(OCTOBER), make_old_customer(OCTOBER)
-    for company in (broken, other_company):
+    broken_company, other_company = make_old_customer(OCTOBER), make_old_customer(OCTOBER)
+    for company in (broken_company, other_company):
         ingest_completion(company, company.developer, OCTOBER, **LARGE_USAGE)
-    with tenant_scope(broken.tenant_id):
-        BillingState.objects.filter(tenant_id=broken.tenant_id).update(
+    with tenant_scope(broken_company.tenant_id):
+        BillingState.objects.filter(tenant_id=broken_company.tenant_id).update(
             last_invoice_number=2**31 - 1  # the column's maximum
         )
 
     with capture_logs() as logs:
         issue_due_invoices_of_all_tenants(now=AFTER)
 
-    assert find(other_company).document.total_cents > 0
-    expected = {"tenant_id": broken.tenant_id, "error": "DataError", "log_level": "error"}
+    assert read_invoice(other_company).document.total_cents > 0
+    expected = {"tenant_id": broken_company.tenant_id, "error": "DataError", "log_level": "error"}
     assert expected | {"event": "billing.not_invoiced"} in logs
 
 
@@ -285,14 +296,14 @@ def test_a_change_of_profile_does_not_change_issued_invoices(
 ) -> None:
     ingest_completion(company, company.developer, OCTOBER)
     issue_invoices(company)
-    before = find(company).json
+    before = read_invoice(company).json
 
     settings.INVOICE_ISSUER = "Somebody else"
     set_billing_profile(
         actor=company.platform, customer=InvoiceParty("New name"), tax=InvoiceTax("", 0), now=AFTER
     )
 
-    assert find(company).json == before
+    assert read_invoice(company).json == before
 
 
 def test_another_tenants_invoices_and_ledger_are_not_found(company: Company, cast: Cast) -> None:
@@ -324,7 +335,7 @@ def test_the_ledger_is_paginated(company: Company) -> None:
     for hour in range(5):
         ingest_completion(company, company.developer, OCTOBER + timedelta(hours=hour))
         rate_tenant(company.tenant_id, now=OCTOBER + timedelta(hours=hour))
-    actor = company.people[next(role for role in ACME if role == "auditor")].actor
+    actor = company.people[Role.AUDITOR].actor
     row_ids: list[str] = []
     cursor = None
     while True:

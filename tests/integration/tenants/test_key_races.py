@@ -16,7 +16,7 @@ from tenants.security.encryption import key_creation, key_unwrapping, rotation
 from tenants.security.encryption.envelope import generate_key
 from tenants.security.encryption.operations import shred_tenant
 from tests.fixtures.companies import Company, make_company
-from tests.integration.tenants.sealed import clear_key_cache, rotate, seal, unseal
+from tests.integration.tenants.sealed import PLAINTEXT, clear_key_cache, rotate, seal, unseal
 
 
 @pytest.fixture
@@ -25,20 +25,21 @@ def acme() -> Company:
 
 
 def test_sealing_and_opening_work_while_keys_are_replaced(acme: Company) -> None:
-    stop, failures = Event(), list[BaseException]()
+    stop = Event()
+    failures: list[BaseException] = []
 
-    def work() -> None:
+    def seal_and_unseal() -> None:
         number = 0
         try:
             while not stop.is_set():
                 number += 1
-                assert unseal(acme, seal(acme, f"user:{number}")) == b"text"
+                assert unseal(acme, seal(acme, f"user:{number}")) == PLAINTEXT
         except BaseException as failure:  # noqa: BLE001  # the main thread checks it
             failures.append(failure)
         finally:
             connection.close()
 
-    threads = [Thread(target=work) for _ in range(2)]
+    threads = [Thread(target=seal_and_unseal) for _ in range(2)]
     for thread in threads:
         thread.start()
     for _ in range(10):
@@ -50,24 +51,25 @@ def test_sealing_and_opening_work_while_keys_are_replaced(acme: Company) -> None
 
     assert failures == []
     with tenant_scope(acme.tenant_id):
-        alive = TenantKey.objects.exclude(wrapped=None).get()
-        assert set(DataKey.objects.values_list("tenant_key_id", flat=True)) == {alive.id}
+        current_key = TenantKey.objects.exclude(wrapped=None).get()
+        assert set(DataKey.objects.values_list("tenant_key_id", flat=True)) == {current_key.id}
 
 
 def test_a_key_in_use_is_not_destroyed_by_a_concurrent_rotation(
     acme: Company, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seal(acme)
-    original, outcome = key_creation._make_data_key, list[str]()
+    original = key_creation._make_data_key
+    outcomes: list[str] = []
 
     def rotate_meanwhile() -> None:
         try:
             with connection.cursor() as cursor:
                 cursor.execute("SET lock_timeout = '100ms'")
             rotate(acme, replacing=True)
-            outcome.append("rotated")
+            outcomes.append("rotated")
         except OperationalError:  # the lock timeout
-            outcome.append("waited")
+            outcomes.append("waited")
         finally:
             connection.close()
 
@@ -82,8 +84,8 @@ def test_a_key_in_use_is_not_destroyed_by_a_concurrent_rotation(
         sealed = seal(acme, "user:bob")
     rotate(acme, replacing=True)
 
-    assert outcome == ["waited"]
-    assert unseal(acme, sealed) == b"text"
+    assert outcomes == ["waited"]
+    assert unseal(acme, sealed) == PLAINTEXT
 
 
 def rotate_in_thread(company: Company) -> Thread:
@@ -105,11 +107,9 @@ def test_data_can_be_opened_if_its_key_is_rewrapped_between_two_reads(
 ) -> None:
     """The data key is read before the rotation, and its tenant key after the old one is
     destroyed."""
-    sealed, original, rotations = (
-        seal(acme),
-        key_unwrapping._get_or_unwrap_tenant_key,
-        list[Thread](),
-    )
+    sealed = seal(acme)
+    original = key_unwrapping._get_or_unwrap_tenant_key
+    rotations: list[Thread] = []
     clear_key_cache()
 
     def look_up_after_a_rotation(tenant_id: TenantId, key_id: UUID) -> bytes:
@@ -120,14 +120,15 @@ def test_data_can_be_opened_if_its_key_is_rewrapped_between_two_reads(
 
     monkeypatch.setattr(key_unwrapping, "_get_or_unwrap_tenant_key", look_up_after_a_rotation)
 
-    assert unseal(acme, sealed) == b"text"
+    assert unseal(acme, sealed) == PLAINTEXT
 
 
 def test_sealing_succeeds_after_waiting_for_two_rotations(
     acme: Company, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seal(acme)
-    original, is_locked, rotations = key_creation.create_tenant_key, Event(), list[Thread]()
+    original, is_locked = key_creation.create_tenant_key, Event()
+    rotations: list[Thread] = []
 
     def make_slowly(**fields: Any) -> TenantKey:
         is_locked.set()
@@ -148,7 +149,7 @@ def test_sealing_succeeds_after_waiting_for_two_rotations(
         thread.join()
 
     assert len(rotations) == 2
-    assert unseal(acme, sealed) == b"text"
+    assert unseal(acme, sealed) == PLAINTEXT
 
 
 def test_shredding_a_tenant_destroys_the_new_key_of_a_concurrent_rotation(
@@ -182,8 +183,8 @@ def test_creating_a_first_key_during_a_rotation_does_not_deadlock(
     a third thread rotates it."""
     original = key_creation.create_tenant_key
     is_creating, may_create, is_replacing = Event(), Event(), Event()
-    creator = Thread(target=lambda: outcomes.append(seal_in_thread()))
-    outcomes: list[bytes] = []
+    creator = Thread(target=lambda: sealed_by_creator.append(seal_in_thread()))
+    sealed_by_creator: list[bytes] = []
 
     def seal_in_thread() -> bytes:
         try:
@@ -213,6 +214,6 @@ def test_creating_a_first_key_during_a_rotation_does_not_deadlock(
     creator.join()
     rotating.join()
 
-    assert [unseal(acme, text) for text in [sealed, *outcomes]] == [b"text"] * 2
+    assert [unseal(acme, text) for text in [sealed, *sealed_by_creator]] == [PLAINTEXT] * 2
     with tenant_scope(acme.tenant_id):
         assert TenantKey.objects.exclude(retired_at=None).count() == 1

@@ -22,7 +22,7 @@ from tenants.security.encryption.root_keys import load_root_keys
 from tenants.security.encryption.rotation import RotationResult, retire_root_keys
 from tenants.security.encryption.startup_check import find_problems, record_root_key_use
 from tests.fixtures.companies import Company, make_company
-from tests.integration.tenants.sealed import clear_key_cache, rotate, seal, unseal
+from tests.integration.tenants.sealed import PLAINTEXT, clear_key_cache, rotate, seal, unseal
 
 
 @pytest.fixture
@@ -40,15 +40,19 @@ def new_root_key(tmp_path: Path, settings: Settings) -> Iterator[str]:
     yield name
     configure_root_keys(settings, "root-secret", name)
     call_command("rotate_encryption_keys", stdout=StringIO())
-    assert not RootKeyUse.objects.filter(id=key_id(settings, name), retired_at=None).exists()
+    assert not RootKeyUse.objects.filter(
+        id=find_root_key_id(settings, name), retired_at=None
+    ).exists()
 
 
 def configure_root_keys(settings: Settings, *names: str) -> None:
+    """Configure root keys, the current one first."""
     settings.ROOT_KEYS = list(names)
     clear_key_cache()
 
 
-def key_id(settings: Settings, name: str) -> str:
+def find_root_key_id(settings: Settings, name: str) -> str:
+    """Return the ID of the root key. Afterwards, it is the only configured one."""
     configure_root_keys(settings, name)
     return load_root_keys().current.id
 
@@ -63,8 +67,8 @@ def test_tenant_keys_are_rewrapped_with_a_new_root_key(
 
     configure_root_keys(settings, new_root_key)
     assert done == RotationResult(tenant_keys=1)
-    assert unseal(acme, sealed) == b"text"
-    assert unseal(acme, seal(acme, "user:bob")) == b"text"
+    assert unseal(acme, sealed) == PLAINTEXT
+    assert unseal(acme, seal(acme, "user:bob")) == PLAINTEXT
 
 
 def test_the_old_root_key_is_useless_after_rotation(
@@ -95,7 +99,7 @@ def test_a_new_root_key_alone_is_useless_before_rotation(
 def test_an_unused_root_key_can_be_removed(
     acme: Company, settings: Settings, new_root_key: str
 ) -> None:
-    new_id = key_id(settings, new_root_key)
+    new_id = find_root_key_id(settings, new_root_key)
     configure_root_keys(settings, new_root_key, "root-secret")
     seal(acme)
     retired_ids = retire_root_keys(now=timezone.now())
@@ -110,7 +114,7 @@ def test_an_unused_root_key_can_be_removed(
 
 
 def test_the_current_root_key_is_never_retired(settings: Settings, new_root_key: str) -> None:
-    new_id = key_id(settings, new_root_key)
+    new_id = find_root_key_id(settings, new_root_key)
     configure_root_keys(settings, new_root_key, "root-secret")
     with transaction.atomic():
         record_root_key_use(load_root_keys().current, now=timezone.now())  # wraps nothing yet
@@ -118,7 +122,7 @@ def test_the_current_root_key_is_never_retired(settings: Settings, new_root_key:
     assert new_id not in retire_root_keys(now=timezone.now())
 
 
-def test_rotating_to_a_kms_key_and_back(
+def test_keys_are_rotated_to_a_kms_key_and_back(
     acme: Company, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
@@ -130,14 +134,14 @@ def test_rotating_to_a_kms_key_and_back(
         configure_root_keys(settings, kms, "root-secret")
         to_kms = rotate(acme)
         configure_root_keys(settings, kms)
-        opened_there = unseal(acme, sealed)
+        opened_with_kms = unseal(acme, sealed)
         configure_root_keys(settings, "root-secret", kms)
         from_kms = rotate(acme)
         retire_root_keys(now=timezone.now())
 
     configure_root_keys(settings, "root-secret")
     assert (to_kms, from_kms) == (RotationResult(tenant_keys=1), RotationResult(tenant_keys=1))
-    assert opened_there == unseal(acme, sealed) == b"text"
+    assert opened_with_kms == unseal(acme, sealed) == PLAINTEXT
     assert find_problems() == []
 
 
@@ -147,7 +151,7 @@ def test_replacing_a_tenant_key_rewraps_data_keys_and_destroys_the_old_one(acme:
     done = rotate(acme, replacing=True)
 
     assert done == RotationResult(new_tenant_keys=1, data_keys=3)
-    assert [unseal(acme, sealed_text) for sealed_text in sealed] == [b"text"] * 3
+    assert [unseal(acme, sealed_text) for sealed_text in sealed] == [PLAINTEXT] * 3
     with tenant_scope(acme.tenant_id):
         old, new = TenantKey.objects.order_by("created_at")
         assert old.wrapped is None
@@ -162,7 +166,7 @@ def test_a_key_that_still_wraps_data_keys_is_not_destroyed(
 
     rotate(acme, replacing=True)
 
-    assert unseal(acme, sealed) == b"text"
+    assert unseal(acme, sealed) == PLAINTEXT
 
 
 def test_rotation_does_not_restore_shredded_keys(acme: Company) -> None:
@@ -189,24 +193,29 @@ def test_an_interrupted_rotation_is_finished_by_the_next_run(
 ) -> None:
     sealed = [seal(acme, f"user:{number}") for number in range(5)]
     monkeypatch.setattr(rotation, "BATCH", 2)
-    rewrap, calls = rotation._rewrap_data_key, list[object]()
+    rewrap = rotation._rewrap_data_key
+    rewrapped: list[DataKey] = []
 
-    def killed_at_the_fourth(row: DataKey, in_force: TenantKey) -> None:
-        calls.append(row)
-        if len(calls) == 4:
+    def stop_at_the_fourth(row: DataKey, in_force: TenantKey) -> None:
+        rewrapped.append(row)
+        if len(rewrapped) == 4:
             raise KeyboardInterrupt
         rewrap(row, in_force)
 
     with monkeypatch.context() as patch:
-        patch.setattr(rotation, "_rewrap_data_key", killed_at_the_fourth)
+        patch.setattr(rotation, "_rewrap_data_key", stop_at_the_fourth)
         with pytest.raises(KeyboardInterrupt):
             rotate(acme, replacing=True)
-    texts_between = [unseal(acme, sealed_text) for sealed_text in sealed]
+    texts_before_next_run = [unseal(acme, sealed_text) for sealed_text in sealed]
 
     done = rotate(acme)
 
     assert done == RotationResult(data_keys=3)  # the first batch of two was complete
-    assert texts_between == [unseal(acme, sealed_text) for sealed_text in sealed] == [b"text"] * 5
+    assert (
+        texts_before_next_run
+        == [unseal(acme, sealed_text) for sealed_text in sealed]
+        == [PLAINTEXT] * 5
+    )
 
 
 def test_rotation_does_not_affect_another_tenant(acme: Company) -> None:
@@ -219,7 +228,7 @@ def test_rotation_does_not_affect_another_tenant(acme: Company) -> None:
 
     with tenant_scope(globex.tenant_id):
         assert list(TenantKey.objects.values_list("id", "wrapped")) == before
-    assert unseal(globex, sealed) == b"text"
+    assert unseal(globex, sealed) == PLAINTEXT
 
 
 def test_each_replacement_is_audited_without_key_material(acme: Company) -> None:

@@ -121,12 +121,12 @@ def test_a_service_key_has_no_owner(cast: Cast) -> None:
         ({"name": "   "}, "name"),
         ({"name": "x" * (MAX_NAME_CHARS + 1)}, "name"),
         ({"name": "line\nbreak"}, "name"),
-        ({"kind": KeyKind.SERVICE}, "owner_id"),
+        ({"kind": KeyKind.SERVICE}, "owner_id"),  # a service key must not have an owner
         ({"expires_at": timezone.now() - timedelta(seconds=1)}, "expires_at"),
-        ({"expires_at": timezone.now() + timedelta(days=4_000)}, "expires_at"),
+        ({"expires_at": timezone.now() + timedelta(days=4_000)}, "expires_at"),  # over ten years
     ],
 )
-def test_an_invalid_key_request_is_rejected_with_its_field(
+def test_the_error_about_an_invalid_key_request_names_the_field(
     cast: Cast, change: dict[str, object], field: str
 ) -> None:
     request = make_request(cast.acme.developer.user_id, **change)  # type: ignore[arg-type]
@@ -167,7 +167,10 @@ def test_revoking_twice_keeps_the_first_timestamp_and_audit_entry(cast: Cast) ->
 
 
 def test_revoking_locks_the_tenant_before_the_key(cast: Cast) -> None:
-    """Every change of a key locks the tenant first; otherwise, two changes could deadlock."""
+    """Every change of a key locks the tenant first; otherwise, two changes could deadlock.
+
+    The update of the tenant's row is the lock.
+    """
     created = make_key(cast.acme, cast.acme.developer)
 
     with CaptureQueriesContext(connection) as captured:
@@ -179,19 +182,24 @@ def test_revoking_locks_the_tenant_before_the_key(cast: Cast) -> None:
         )
 
     statements = [query["sql"] for query in captured]
-    tenants = [index for index, sql in enumerate(statements) if 'UPDATE "tenants_tenant"' in sql]
-    keys = [index for index, sql in enumerate(statements) if 'UPDATE "tenants_apikey"' in sql]
-    assert tenants[0] < keys[0]
+    tenant_updates = [
+        index for index, sql in enumerate(statements) if 'UPDATE "tenants_tenant"' in sql
+    ]
+    key_updates = [
+        index for index, sql in enumerate(statements) if 'UPDATE "tenants_apikey"' in sql
+    ]
+    assert tenant_updates[0] < key_updates[0]
 
 
 def test_another_tenant_can_neither_revoke_nor_detect_a_key(cast: Cast) -> None:
     lookup_id = make_key(cast.acme, cast.acme.developer).key.lookup_id
 
-    for wanted_id in (lookup_id, LookupId("nothing1")):
+    # The error about an existing key is the same as that about a key that does not exist.
+    for requested_id in (lookup_id, LookupId("nothing1")):
         with pytest.raises(NotFound, match="This key does not exist"):
             revoke_key(
                 actor=cast.globex.administrator.actor,
-                lookup_id=wanted_id,
+                lookup_id=requested_id,
                 reason="",
                 now=timezone.now(),
             )
@@ -215,13 +223,13 @@ def test_keys_are_listed_newest_first_in_pages() -> None:
 
 def test_a_developer_sees_only_their_own_keys() -> None:
     company = make_company("initech", GLOBEX)
-    own = make_key(company, company.developer)
+    own_key = make_key(company, company.developer)
     other_key = make_key(company, company.administrator)
     actor, now = company.developer.actor, timezone.now()
 
     page = list_keys(actor=actor, limit=10, cursor=None, now=now)
 
-    assert [key.lookup_id for key in page.rows] == [own.key.lookup_id]
+    assert [key.lookup_id for key in page.rows] == [own_key.key.lookup_id]
     with pytest.raises(NotFound):
         find_key(actor=actor, lookup_id=other_key.key.lookup_id, now=now)
 
@@ -247,14 +255,14 @@ def test_an_expired_key_has_the_state_expired(cast: Cast) -> None:
 def test_the_number_of_keys_per_tenant_is_limited() -> None:
     company = make_company("initech", GLOBEX)
     fill_with_keys(company, MAX_KEYS - 1)
-    last = make_key(company, company.developer)
+    last_key = make_key(company, company.developer)
 
     with pytest.raises(Conflict, match="5000 keys"):
         make_key(company, company.developer)
 
     revoke_key(
         actor=company.administrator.actor,
-        lookup_id=last.key.lookup_id,
+        lookup_id=last_key.key.lookup_id,
         reason="",
         now=timezone.now(),
     )

@@ -1,4 +1,4 @@
-"""Late outcomes: which of them count, and how often.
+"""A late outcome counts once, and only if its sender made the completion.
 
 A late outcome belongs to a completion that its gateway does not know, for example because another
 gateway served it. It arrives as a `LateOutcomeRecord`; other outcomes arrive as an `OutcomeRecord`.
@@ -155,7 +155,7 @@ def test_a_service_key_reports_only_outcomes_of_its_own_completions(
 ) -> None:
     request_id = add_completion(company, user_id=None)
     with tenant_scope(company.tenant_id):
-        key_id = _key_of(request_id)
+        key_id = _read_key_id(request_id)
 
     ingest(stream, late_outcome(company, request_id, user_id=None))
     assert read_outcomes(company) == []
@@ -178,7 +178,7 @@ def test_an_outcome_of_an_unknown_request_is_ignored(company: Company, stream: U
 
 
 @pytest.mark.parametrize("is_first_timely", [True, False])
-def test_a_late_outcome_does_not_count_again(
+def test_a_late_outcome_that_repeats_an_earlier_one_does_not_count(
     company: Company, stream: UsageStream, is_first_timely: bool
 ) -> None:
     """Two late outcomes repeat a first outcome, which was late as well or arrived in time."""
@@ -194,13 +194,11 @@ def test_a_late_outcome_does_not_count_again(
         after_ms=900,
         lines=2,
     )
-    first: list[Record] = (
-        [timely_outcome] if is_first_timely else [late_outcome(company, request_id)]
-    )
+    first: Record = timely_outcome if is_first_timely else late_outcome(company, request_id)
 
     ingest(
         stream,
-        *first,
+        first,
         late_outcome(company, request_id),
         late_outcome(company, request_id, after_ms=7),
     )
@@ -243,11 +241,11 @@ def test_two_concurrent_workers_count_an_outcome_once(
     record = late_outcome(company, add_completion(company))
     connect_to_redis().xadd(USAGE_STREAM, {USAGE_FIELD: encode_records([record])})
 
-    def work() -> None:
+    def ingest_in_thread() -> None:
         ingest_all_entries(stream)
         connection.close()
 
-    other_worker = Thread(target=work)
+    other_worker = Thread(target=ingest_in_thread)
     with tenant_scope(company.tenant_id):
         second_record = msgspec.structs.replace(record, outcome_id=RequestId(str(uuid.uuid4())))
         row = decode_row(msgspec.msgpack.encode(second_record))
@@ -261,5 +259,5 @@ def test_two_concurrent_workers_count_an_outcome_once(
     assert len(read_outcomes(company)) == 1
 
 
-def _key_of(request_id: uuid.UUID) -> KeyId:
+def _read_key_id(request_id: uuid.UUID) -> KeyId:
     return KeyId(str(UsageRecord.objects.get(request_id=request_id).key_id))

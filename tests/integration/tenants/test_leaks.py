@@ -48,15 +48,15 @@ def _no_reports() -> None:
     connect_to_redis().delete(REPORT_QUEUE)
 
 
-def report(*texts: str, location: str = LOCATION) -> None:
+def report_leak(*texts: str, location: str = LOCATION) -> None:
     enqueue_reports(connect_to_redis(), build_leak_reports(texts, location=location))
 
 
-def view(company: Company, key: KeyView) -> KeyView:
+def read_key(company: Company, key: KeyView) -> KeyView:
     return find_key(actor=company.platform, lookup_id=key.lookup_id, now=timezone.now())
 
 
-def num_waiting() -> int:
+def count_waiting_reports() -> int:
     return int(connect_to_redis().llen(REPORT_QUEUE))
 
 
@@ -64,23 +64,23 @@ def test_a_leaked_key_is_revoked_and_its_owner_notified(company: Company) -> Non
     created = make_key(company, company.developer)
     other_key = make_key(company, company.administrator)
 
-    report(f"export KEY={created.text}\n")
+    report_leak(f"export KEY={created.text}\n")
     process_leak_reports_task()
 
-    assert view(company, created.key).state is KeyState.REVOKED
-    assert view(company, other_key.key).state is KeyState.ACTIVE
+    assert read_key(company, created.key).state is KeyState.REVOKED
+    assert read_key(company, other_key.key).state is KeyState.ACTIVE
     (message,) = mail.outbox
     assert message.to == [company.developer.email]
     assert created.key.lookup_id in message.body
     assert LOCATION in message.body
     assert created.text[NUM_PUBLIC_CHARS:] not in message.body
-    assert num_waiting() == 0
+    assert count_waiting_reports() == 0
 
 
 def test_a_leaked_service_keys_managers_are_notified(company: Company) -> None:
     created = make_service_key(company, KeyScope.USAGE_READ)
 
-    report(created.text)
+    report_leak(created.text)
     process_leak_reports(connect_to_redis(), now=timezone.now())
 
     assert mail.outbox[0].to == [company.administrator.email]
@@ -89,7 +89,7 @@ def test_a_leaked_service_keys_managers_are_notified(company: Company) -> None:
 def test_the_audit_entry_has_the_location_but_not_the_secret(company: Company) -> None:
     created = make_key(company, company.developer)
 
-    report(created.text, location=f"https://x.example/?key={created.text}\n")
+    report_leak(created.text, location=f"https://x.example/?key={created.text}\n")
     process_leak_reports(connect_to_redis(), now=timezone.now())
 
     with tenant_scope(company.tenant_id):
@@ -102,37 +102,37 @@ def test_the_audit_entry_has_the_location_but_not_the_secret(company: Company) -
 def test_queued_reports_contain_no_secret(company: Company) -> None:
     created = make_key(company, company.developer)
 
-    report(created.text)
+    report_leak(created.text)
 
     assert created.text.encode() not in b"".join(
         leak_reports.peek_reports(connect_to_redis(), limit=10)
     )
-    assert num_waiting() == 1
+    assert count_waiting_reports() == 1
 
 
 def test_forged_and_unknown_keys_revoke_nothing(company: Company) -> None:
     created, now = make_key(company, company.developer), timezone.now()
-    rotation = KeyRotation(overlap=timedelta(days=1))
     lookup_id = created.key.lookup_id
+    rotation = KeyRotation(overlap=timedelta(days=1))
     rotate_key(actor=company.platform, lookup_id=lookup_id, rotation=rotation, now=now)
     forged = generate_key(KeyKind.DEVELOPER, lookup_id=lookup_id)
     mistyped = created.text[:-1] + ("y" if created.text.endswith("x") else "x")
 
-    report(forged.text, generate_key(KeyKind.SERVICE).text, "nothing", mistyped)
+    report_leak(forged.text, generate_key(KeyKind.SERVICE).text, "nothing", mistyped)
     process_leak_reports(connect_to_redis(), now=timezone.now())
 
-    found_key = view(company, created.key)
+    found_key = read_key(company, created.key)
     assert found_key.state is KeyState.ACTIVE
-    assert found_key.previous_ends_at == now + rotation.overlap
+    assert found_key.previous_ends_at == now + rotation.overlap  # the old secret stays valid, too
     assert mail.outbox == []
-    assert num_waiting() == 0
+    assert count_waiting_reports() == 0
 
 
 def test_the_owner_of_a_key_reported_twice_is_notified_once(company: Company) -> None:
     created = make_key(company, company.developer)
 
     for _ in range(2):
-        report(created.text, created.text)
+        report_leak(created.text, created.text)
         process_leak_reports(connect_to_redis(), now=timezone.now())
 
     assert len(mail.outbox) == 1
@@ -140,15 +140,15 @@ def test_the_owner_of_a_key_reported_twice_is_notified_once(company: Company) ->
 
 def test_a_failed_notification_is_sent_later(company: Company) -> None:
     created = make_key(company, company.developer)
-    report(created.text)
+    report_leak(created.text)
 
     with override_settings(EMAIL_BACKEND=f"{__name__}.UnreachableMailServer"):
         process_leak_reports(connect_to_redis(), now=timezone.now())
-    assert view(company, created.key).state is KeyState.REVOKED
-    assert (mail.outbox, num_waiting()) == ([], 1)
+    assert read_key(company, created.key).state is KeyState.REVOKED
+    assert (mail.outbox, count_waiting_reports()) == ([], 1)
     process_leak_reports(connect_to_redis(), now=timezone.now())
 
-    assert (len(mail.outbox), num_waiting()) == (1, 0)
+    assert (len(mail.outbox), count_waiting_reports()) == (1, 0)
 
 
 def test_a_leaked_old_secret_ends_and_the_new_one_stays_valid(company: Company) -> None:
@@ -160,10 +160,10 @@ def test_a_leaked_old_secret_ends_and_the_new_one_stays_valid(company: Company) 
         now=now,
     )
 
-    report(old.text)
+    report_leak(old.text)
     process_leak_reports(connect_to_redis(), now=now + timedelta(seconds=1))
 
-    found_key = view(company, new.key)
+    found_key = read_key(company, new.key)
     assert found_key.state is KeyState.ACTIVE
     assert found_key.previous_ends_at == now + timedelta(seconds=1)
     assert len(mail.outbox) == 1
@@ -173,21 +173,22 @@ def test_a_damaged_report_does_not_stop_others(company: Company) -> None:
     created = make_key(company, company.developer)
     connect_to_redis().rpush(REPORT_QUEUE, b"\xff\x00")
 
-    report(created.text)
+    report_leak(created.text)
     process_leak_reports(connect_to_redis(), now=timezone.now())
 
-    assert view(company, created.key).state is KeyState.REVOKED
-    assert num_waiting() == 0
+    assert read_key(company, created.key).state is KeyState.REVOKED
+    assert count_waiting_reports() == 0
 
 
 def test_reports_over_the_queue_limit_are_refused(
     company: Company, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # One report is accepted: the limit is compared with the number before a report is added.
     monkeypatch.setattr(leak_reports, "MAX_WAITING", 0)
-    report(generate_key(KeyKind.TEST).text)
+    report_leak(generate_key(KeyKind.TEST).text)
 
     with pytest.raises(Conflict):
-        report(generate_key(KeyKind.TEST).text)
+        report_leak(generate_key(KeyKind.TEST).text)
 
 
 def test_the_number_of_keys_per_report_is_limited() -> None:
@@ -199,7 +200,7 @@ def test_the_number_of_keys_per_report_is_limited() -> None:
 def test_the_leak_is_recorded_on_the_key(company: Company) -> None:
     created, now = make_key(company, company.developer), timezone.now()
 
-    report(created.text)
+    report_leak(created.text)
     process_leak_reports(connect_to_redis(), now=now)
 
     with tenant_scope(company.tenant_id):

@@ -1,4 +1,4 @@
-"""Migrations stop waiting for a lock that they do not get, and try again."""
+"""Migrations give up waiting for a lock after a time limit, and try again."""
 
 from collections.abc import Callable, Iterator
 
@@ -17,21 +17,21 @@ SHORT_POLICY = LockRetryPolicy(lock_timeout_s=1, statement_timeout_s=2, max_trie
 @pytest.fixture
 def reader(services: Services) -> Iterator[psycopg.Connection[tuple[object, ...]]]:
     """Keep a table locked by an open read transaction, as a long report does."""
-    with psycopg.connect(services.owner_database_url) as reading:
+    with psycopg.connect(services.owner_database_url) as connection:
         with connections["owner"].cursor() as cursor:
-            cursor.execute("CREATE TABLE held (id int)")
-        reading.execute("SELECT * FROM held")
+            cursor.execute("CREATE TABLE locked_table (id int)")
+        connection.execute("SELECT * FROM locked_table")
         try:
-            yield reading
+            yield connection
         finally:
-            reading.rollback()
+            connection.rollback()
             with connections["owner"].cursor() as cursor:
-                cursor.execute("DROP TABLE held")
+                cursor.execute("DROP TABLE locked_table")
 
 
-def alter() -> None:
+def alter_table() -> None:
     with connections["owner"].cursor() as cursor:
-        cursor.execute("ALTER TABLE held ADD COLUMN note text")
+        cursor.execute("ALTER TABLE locked_table ADD COLUMN note text")
 
 
 def test_a_migration_succeeds_after_the_lock_is_released(
@@ -41,9 +41,9 @@ def test_a_migration_succeeds_after_the_lock_is_released(
 
     def pause(seconds: float) -> None:
         pauses.append(seconds)
-        reader.rollback()
+        reader.rollback()  # releases the lock
 
-    run_with_lock_retry(connections["owner"], alter, policy=SHORT_POLICY, pause=pause)
+    run_with_lock_retry(connections["owner"], alter_table, policy=SHORT_POLICY, pause=pause)
 
     assert pauses == [0.0]
 
@@ -54,7 +54,9 @@ def test_a_migration_gives_up_after_the_maximum_number_of_tries(
     pauses: list[float] = []
 
     with pytest.raises(OperationalError, match="lock timeout"):
-        run_with_lock_retry(connections["owner"], alter, policy=SHORT_POLICY, pause=pauses.append)
+        run_with_lock_retry(
+            connections["owner"], alter_table, policy=SHORT_POLICY, pause=pauses.append
+        )
 
     assert len(pauses) == SHORT_POLICY.max_tries - 1
 

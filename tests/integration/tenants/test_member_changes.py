@@ -3,6 +3,7 @@
 import pytest
 from django.utils import timezone
 
+from caret.contracts.api_key import KeyKind
 from caret.contracts.snapshot import SNAPSHOTS, TenantSnapshot, decode_snapshot
 from caret.foundation.ids import UserId
 from caret.foundation.postgres.tenant_scope import tenant_scope
@@ -48,7 +49,7 @@ def read_published(company: Company) -> TenantSnapshot:
     return decode_snapshot(data)
 
 
-def roles(company: Company) -> dict[UserId, Role]:
+def read_roles(company: Company) -> dict[UserId, Role]:
     return {row.user_id: row.role for row in list_members(tenant_id=company.tenant_id)}
 
 
@@ -57,7 +58,7 @@ def test_an_administrator_can_change_a_developers_role(company: Company) -> None
 
     set_role(alice.actor, ada, Role.BILLING)
 
-    assert roles(company)[ada.user_id] is Role.BILLING
+    assert read_roles(company)[ada.user_id] is Role.BILLING
 
 
 def test_a_change_of_role_is_audited(company: Company, owner: Person) -> None:
@@ -78,7 +79,7 @@ def test_an_administrator_cannot_make_anyone_an_owner(company: Company) -> None:
         with pytest.raises(Forbidden, match=r"members\.write_owners"):
             set_role(alice.actor, person, Role.OWNER)
 
-    assert roles(company)[alice.user_id] is Role.ADMINISTRATOR
+    assert read_roles(company)[alice.user_id] is Role.ADMINISTRATOR
 
 
 def test_an_administrator_can_neither_demote_nor_remove_an_owner(
@@ -92,7 +93,7 @@ def test_an_administrator_can_neither_demote_nor_remove_an_owner(
     with pytest.raises(Forbidden):
         remove(alice.actor, owner)
 
-    assert roles(company)[owner.user_id] is Role.OWNER
+    assert read_roles(company)[owner.user_id] is Role.OWNER
 
 
 def test_an_administrator_cannot_add_an_owner(company: Company, cast: Cast) -> None:
@@ -113,7 +114,7 @@ def test_an_owner_can_leave_after_appointing_another(company: Company, owner: Pe
     set_role(owner.actor, second, Role.OWNER)
     remove(owner.actor, owner)
 
-    assert roles(company) == {second.user_id: Role.OWNER}
+    assert read_roles(company) == {second.user_id: Role.OWNER}
 
 
 def test_the_last_owner_can_be_neither_demoted_nor_removed(company: Company, owner: Person) -> None:
@@ -125,7 +126,9 @@ def test_the_last_owner_can_be_neither_demoted_nor_removed(company: Company, own
         remove(company.platform, owner)
 
 
-def test_an_owner_who_left_does_not_count(company: Company, owner: Person) -> None:
+def test_an_owner_who_left_does_not_count_as_a_remaining_owner(
+    company: Company, owner: Person
+) -> None:
     """The remaining owner is the last one, although the tenant had another owner before."""
     second = make_colleague(company, Role.OWNER)
     remove(owner.actor, second)
@@ -161,7 +164,7 @@ def test_a_removed_members_keys_are_revoked_at_the_gateways(
     assert revoked_key.state is KeyState.REVOKED
 
 
-def test_each_revocation_is_audited(company: Company, owner: Person) -> None:
+def test_each_key_revoked_with_its_member_is_audited(company: Company, owner: Person) -> None:
     ada = make_colleague(company)
     targets = {f"key:{make_key(company, ada).key.lookup_id}" for _ in range(2)}
 
@@ -199,7 +202,7 @@ def test_adding_a_member_again_does_not_restore_their_revoked_keys(
 
     add_member(actor=owner.actor, user_id=ada.user_id, role=Role.BILLING, now=timezone.now())
 
-    assert roles(company)[ada.user_id] is Role.BILLING
+    assert read_roles(company)[ada.user_id] is Role.BILLING
     found_key = find_key(actor=owner.actor, lookup_id=key.lookup_id, now=timezone.now())
     assert found_key.state is KeyState.REVOKED
 
@@ -231,8 +234,8 @@ def test_a_developer_can_remove_only_themselves(company: Company) -> None:
         remove(ada.actor, carl)
     remove(ada.actor, ada)
 
-    assert ada.user_id not in roles(company)
-    assert carl.user_id in roles(company)
+    assert ada.user_id not in read_roles(company)
+    assert carl.user_id in read_roles(company)
 
 
 def test_another_tenants_members_are_not_found(company: Company, cast: Cast) -> None:
@@ -243,7 +246,7 @@ def test_another_tenants_members_are_not_found(company: Company, cast: Cast) -> 
     with pytest.raises(NotFound):
         remove(bob.actor, ada)
 
-    assert roles(company)[ada.user_id] is Role.DEVELOPER
+    assert read_roles(company)[ada.user_id] is Role.DEVELOPER
 
 
 def test_the_paginated_list_has_only_the_tenants_members(
@@ -266,9 +269,7 @@ def test_listing_members_requires_permission(cast: Cast) -> None:
 
 def test_another_tenant_cannot_create_a_key_for_a_member(company: Company, cast: Cast) -> None:
     ada = make_colleague(company)
-    request = KeyRequest(
-        kind=make_key(company, ada).key.kind, owner_id=ada.user_id, name="x", expires_at=None
-    )
+    request = KeyRequest(kind=KeyKind.DEVELOPER, owner_id=ada.user_id, name="x", expires_at=None)
 
     with pytest.raises(InvalidValue):
         create_key(actor=cast.globex.administrator.actor, new=request, now=timezone.now())

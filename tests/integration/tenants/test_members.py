@@ -72,7 +72,9 @@ def test_the_database_refuses_addresses_with_upper_case_letters() -> None:
         ("x@y.example", "password1234", "password"),
     ],
 )
-def test_a_malformed_user_is_refused(email: str, password: str, field: str) -> None:
+def test_a_user_with_a_malformed_address_or_weak_password_is_refused(
+    email: str, password: str, field: str
+) -> None:
     with pytest.raises(InvalidValue) as exc_info:
         create_user(email=email, name="", password=password, now=timezone.now())
 
@@ -88,7 +90,7 @@ def test_a_malformed_slug_is_refused(slug: str) -> None:
 
 
 def test_a_slug_has_1_to_63_characters() -> None:
-    longest = "x" * 55 + secrets.token_hex(4)
+    longest = "x" * 55 + secrets.token_hex(4)  # 55 + 8 = 63 characters
 
     tenant_id = create_tenant(slug=longest, name="Acme", now=timezone.now())
 
@@ -128,10 +130,10 @@ def test_a_member_finds_only_their_own_tenant(cast: Cast) -> None:
 
 
 def test_a_user_of_two_tenants_finds_both_sorted_by_name() -> None:
-    now, tail = timezone.now(), secrets.token_hex(4)
-    user_id = create_user(email=f"two@{tail}.example", name="Two", password=PASSWORD, now=now)
+    now, suffix = timezone.now(), secrets.token_hex(4)
+    user_id = create_user(email=f"two@{suffix}.example", name="Two", password=PASSWORD, now=now)
     for name in ("beta", "alpha"):
-        tenant_id = create_tenant(slug=f"{name}-{tail}", name=name, now=now)
+        tenant_id = create_tenant(slug=f"{name}-{suffix}", name=name, now=now)
         actor = build_system_actor(tenant_id)
         add_member(actor=actor, user_id=user_id, role=Role.AUDITOR, now=now)
 
@@ -141,16 +143,16 @@ def test_a_user_of_two_tenants_finds_both_sorted_by_name() -> None:
 
 
 def test_a_closed_tenant_is_not_listed() -> None:
-    now, tail = timezone.now(), secrets.token_hex(4)
-    user_id = create_user(email=f"one@{tail}.example", name="One", password=PASSWORD, now=now)
-    tenant_id = create_tenant(slug=f"gone-{tail}", name="Gone", now=now)
+    now, suffix = timezone.now(), secrets.token_hex(4)
+    user_id = create_user(email=f"one@{suffix}.example", name="One", password=PASSWORD, now=now)
+    tenant_id = create_tenant(slug=f"gone-{suffix}", name="Gone", now=now)
     add_member(actor=build_system_actor(tenant_id), user_id=user_id, role=Role.OWNER, now=now)
     Tenant.objects.filter(id=tenant_id).update(status=TenantStatus.CLOSED)
 
     assert find_memberships(user_id=user_id) == []
 
 
-def test_members_are_listed_for_their_own_tenant(cast: Cast) -> None:
+def test_the_list_of_members_contains_only_the_tenants_own(cast: Cast) -> None:
     members = list_members(tenant_id=cast.globex.tenant_id)
 
     assert [member.role for member in members] == [Role.ADMINISTRATOR, Role.DEVELOPER]
@@ -191,9 +193,9 @@ def test_unknown_tenants_and_users_are_not_found() -> None:
 def test_a_name_with_a_nul_character_is_rejected() -> None:
     slug = f"nul-{secrets.token_hex(4)}"
 
-    with pytest.raises(InvalidValue) as error_of_tenant:
+    with pytest.raises(InvalidValue) as tenant_error:
         create_tenant(slug=slug, name="a\0b", now=timezone.now())
-    with pytest.raises(InvalidValue) as error_of_user:
+    with pytest.raises(InvalidValue) as user_error:
         create_user(email=f"{slug}@x.example", name="a\0b", password=PASSWORD, now=timezone.now())
 
-    assert (error_of_tenant.value.field, error_of_user.value.field) == ("name", "name")
+    assert (tenant_error.value.field, user_error.value.field) == ("name", "name")

@@ -16,8 +16,8 @@ def company() -> Company:
     return make_company("umbrella", ACME)
 
 
-def reported_missing(company: Company, now: datetime) -> list[int]:
-    """Return the numbers of missing records that the next purge reports."""
+def purge_and_list_reports(company: Company, now: datetime) -> list[int]:
+    """Purge the records, and return the numbers of missing records that this purge reports."""
     with capture_logs() as logs:
         purge_usage(company, now)
     return [
@@ -32,14 +32,16 @@ def test_missing_records_are_reported_despite_new_ones(company: Company) -> None
         UsageRecord.objects.filter(occurred_at__lt=NOW - timedelta(days=250)).delete()
     add_records_of_age(company, -1, -1, -1)  # a day after NOW, so after the last purge
 
-    assert reported_missing(company, NOW + timedelta(days=2)) == [1]
+    assert purge_and_list_reports(company, NOW + timedelta(days=2)) == [1]
 
 
 def test_purged_and_new_records_are_not_reported_as_missing(company: Company) -> None:
     add_records_of_age(company, 100, 200, 500)
-    first = reported_missing(company, NOW)
+    first_reports = purge_and_list_reports(company, NOW)
     add_records_of_age(company, -1, 150)  # a new record, and one that arrives 150 days late
 
     # Records are kept for 400 days. The second purge deletes the one that is 200 days old at NOW.
-    assert (first, reported_missing(company, NOW + timedelta(days=220))) == ([], [])
-    assert reported_missing(company, NOW + timedelta(days=221)) == []
+    second_reports = purge_and_list_reports(company, NOW + timedelta(days=220))
+    third_reports = purge_and_list_reports(company, NOW + timedelta(days=221))
+
+    assert (first_reports, second_reports, third_reports) == ([], [], [])

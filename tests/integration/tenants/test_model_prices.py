@@ -46,7 +46,9 @@ def company() -> Company:
     return company
 
 
-def use(company: Company, model: str | None, at: datetime = AT, tier: str = "fast") -> None:
+def ingest_usage(
+    company: Company, model: str | None, at: datetime = AT, tier: str = "fast"
+) -> None:
     ingest_completion(company, company.developer, at, model=model, tier=tier, **TOKENS)
 
 
@@ -58,9 +60,9 @@ def read_token_lines(company: Company) -> dict[str, tuple[int, int]]:
 
 
 def test_usage_of_the_model_has_its_own_lines_and_prices(company: Company) -> None:
-    use(company, LARGE)
-    use(company, "small")
-    use(company, None)
+    ingest_usage(company, LARGE)
+    ingest_usage(company, "small")
+    ingest_usage(company, None)
 
     rate_tokens(company.tenant_id, now=NOW)
 
@@ -78,26 +80,26 @@ def test_usage_of_the_model_has_its_own_lines_and_prices(company: Company) -> No
 
 
 def test_a_day_costs_the_same_in_one_batch_or_in_many(company: Company) -> None:
-    other = make_company("priced", ACME)
-    make_customer(other, plan=make_plan(model_prices={LARGE: LARGE_PRICES}))
+    other_company = make_company("priced", ACME)
+    make_customer(other_company, plan=make_plan(model_prices={LARGE: LARGE_PRICES}))
     for minute in range(6):
         at = AT + timedelta(minutes=minute)
-        for customer in (company, other):
-            use(customer, LARGE if minute % 2 else "small", at)
+        for customer in (company, other_company):
+            ingest_usage(customer, LARGE if minute % 2 else "small", at)
         rate_tokens(company.tenant_id, now=NOW)
-    rate_tokens(other.tenant_id, now=NOW)
+    rate_tokens(other_company.tenant_id, now=NOW)
 
-    assert read_balances(company.tenant_id) == read_balances(other.tenant_id)
+    assert read_balances(company.tenant_id) == read_balances(other_company.tenant_id)
 
 
-def test_a_price_of_a_model_applies_from_its_day() -> None:
+def test_a_price_of_a_model_applies_from_its_effective_day() -> None:
     company = make_company("priced", ACME)
     plan = make_plan()
     make_customer(company, plan=plan)
     price = NewPrice(date(2026, 10, 25), SEAT_MICROS, TIERS, {LARGE: LARGE_PRICES})
     add_price(plan=plan, new=price, now=NOW)
     for day in (24, 25):
-        use(company, LARGE, datetime(2026, 10, day, 23, 59, tzinfo=UTC))
+        ingest_usage(company, LARGE, datetime(2026, 10, day, 23, 59, tzinfo=UTC))
 
     rate_tokens(company.tenant_id, now=NOW + timedelta(days=9))
 
@@ -106,8 +108,8 @@ def test_a_price_of_a_model_applies_from_its_day() -> None:
 
 
 def test_spending_of_users_and_days_contains_the_model(company: Company) -> None:
-    use(company, LARGE, tier="quality")
-    use(company, "small", tier="quality")
+    ingest_usage(company, LARGE, tier="quality")
+    ingest_usage(company, "small", tier="quality")
 
     rated = rate_tokens(company.tenant_id, now=NOW)
 
@@ -118,6 +120,7 @@ def test_spending_of_users_and_days_contains_the_model(company: Company) -> None
     spending = read_spending_overview(actor=company.administrator.actor, first=START, now=NOW)
     assert spending is not None
     by_line = {cost.line: cost.amount_micros for cost in spending.daily_costs}
+    # 50,000 generated tokens at 12,000,000 micros for a million tokens.
     assert by_line[f"quality.generated.{LARGE}"] == 600_000
     assert sum(by_line.values()) == read_balances(company.tenant_id)["unbilled"]
 
@@ -125,7 +128,7 @@ def test_spending_of_users_and_days_contains_the_model(company: Company) -> None
 def test_a_neighbour_does_not_get_the_price_of_another_plan(company: Company) -> None:
     neighbour = make_company("neighbour", ACME)
     make_customer(neighbour)
-    use(neighbour, LARGE)
+    ingest_usage(neighbour, LARGE)
 
     rate_tokens(neighbour.tenant_id, now=NOW)
 
@@ -138,8 +141,8 @@ def test_a_neighbour_does_not_get_the_price_of_another_plan(company: Company) ->
 
 def test_the_invoice_has_lines_by_model(company: Company) -> None:
     for model in (LARGE, "small"):
-        use(company, model)
-        use(company, model, AT + timedelta(days=1))
+        ingest_usage(company, model)
+        ingest_usage(company, model, AT + timedelta(days=1))
     rate_tenant(company.tenant_id, now=AFTER)
 
     issue_due_invoices(company.tenant_id, now=AFTER)
@@ -163,8 +166,8 @@ def test_meter_events_count_the_tokens_of_the_tier(company: Company) -> None:
         StripeCustomer.objects.create(
             tenant_id=company.tenant_id, customer_id="cus_1", created_at=NOW
         )
-    use(company, LARGE)
-    use(company, "small")
+    ingest_usage(company, LARGE)
+    ingest_usage(company, "small")
 
     rate_tokens(company.tenant_id, now=NOW)
 

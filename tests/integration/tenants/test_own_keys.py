@@ -45,7 +45,7 @@ def change_policy(company: Company, **changes: Any) -> None:
     )
 
 
-def create(person: Person, **fields: Any) -> CreatedKey:
+def create_key_for(person: Person, **fields: Any) -> CreatedKey:
     values: dict[str, Any] = {
         "kind": KeyKind.DEVELOPER,
         "owner_id": person.user_id,
@@ -60,7 +60,7 @@ def create(person: Person, **fields: Any) -> CreatedKey:
 def test_a_developers_own_key_works_and_is_audited(company: Company) -> None:
     ada = company.developer
 
-    created = create(ada)
+    created = create_key_for(ada)
 
     key = parse_key(created.text)
     assert key is not None
@@ -76,15 +76,15 @@ def test_billing_and_auditors_cannot_create_keys_for_themselves(
     company: Company, role: Role
 ) -> None:
     with pytest.raises(Forbidden):
-        create(company.people[role])
+        create_key_for(company.people[role])
 
 
 def test_the_policy_can_forbid_own_keys(company: Company) -> None:
-    own_key = create(company.developer)
+    own_key = create_key_for(company.developer)
     change_policy(company, allows_own_keys=False)
 
     with pytest.raises(Forbidden):
-        create(company.developer)
+        create_key_for(company.developer)
 
     assert not find_own_key_terms(actor=company.developer.actor).is_allowed
     revoke_key(  # revoking an own key is still allowed
@@ -99,20 +99,22 @@ def test_an_own_key_has_only_scopes_that_the_policy_allows(company: Company) -> 
     change_policy(company, features=["inline", "fim"])
 
     with pytest.raises(InvalidValue):
-        create(company.developer, scopes=frozenset({KeyScope.INLINE, KeyScope.CHAT}))
+        create_key_for(company.developer, scopes=frozenset({KeyScope.INLINE, KeyScope.CHAT}))
     with pytest.raises(InvalidValue):
-        create(company.developer, scopes=frozenset({KeyScope.INFERENCE}))
+        create_key_for(company.developer, scopes=frozenset({KeyScope.INFERENCE}))
     with pytest.raises(InvalidValue):
-        create(company.developer, scopes=frozenset({KeyScope.INLINE, KeyScope.USAGE_READ}))
+        create_key_for(company.developer, scopes=frozenset({KeyScope.INLINE, KeyScope.USAGE_READ}))
 
     terms = find_own_key_terms(actor=company.developer.actor)
     assert terms.scopes == {KeyScope.INLINE, KeyScope.FIM}
 
 
-def test_the_key_belongs_to_its_creator_whatever_the_request_names(company: Company) -> None:
+def test_the_key_belongs_to_its_creator_even_if_the_request_names_another_owner(
+    company: Company,
+) -> None:
     other_user_id = company.administrator.user_id
 
-    created = create(company.developer, owner_id=other_user_id, kind=KeyKind.SERVICE)
+    created = create_key_for(company.developer, owner_id=other_user_id, kind=KeyKind.SERVICE)
 
     assert created.key.kind is KeyKind.DEVELOPER
     assert created.key.owner_id == company.developer.user_id
@@ -129,23 +131,23 @@ def test_an_override_of_the_user_limits_lifetime_and_scopes(company: Company) ->
     )
 
     with pytest.raises(InvalidValue, match="7 days"):
-        create(ada, expires_at=now + timedelta(days=8))
+        create_key_for(ada, expires_at=now + timedelta(days=8))
     with pytest.raises(InvalidValue, match="7 days"):
         make_key(company, ada)  # also if another actor creates the key for this user
 
     terms = find_own_key_terms(actor=ada.actor)
     assert terms.max_days == 7
     assert terms.scopes == {KeyScope.INLINE}
-    assert create(ada, expires_at=now + timedelta(days=7)).key.state is KeyState.ACTIVE
+    assert create_key_for(ada, expires_at=now + timedelta(days=7)).key.state is KeyState.ACTIVE
 
 
 def test_a_member_revokes_only_their_own_keys(company: Company, cast: Cast) -> None:
-    own = create(company.developer).key.lookup_id
+    own_id = create_key_for(company.developer).key.lookup_id
     other_id = make_key(company, company.administrator).key.lookup_id
     foreign_id = make_key(cast.globex, cast.globex.developer).key.lookup_id
     arguments: dict[str, Any] = {"reason": "", "now": timezone.now()}
 
-    revoked = revoke_key(actor=company.developer.actor, lookup_id=own, **arguments)
+    revoked = revoke_key(actor=company.developer.actor, lookup_id=own_id, **arguments)
     for lookup_id in (other_id, foreign_id):
         with pytest.raises(NotFound):
             revoke_key(actor=company.developer.actor, lookup_id=lookup_id, **arguments)
@@ -156,7 +158,8 @@ def test_a_member_revokes_only_their_own_keys(company: Company, cast: Cast) -> N
 
 
 def test_a_member_cannot_fill_the_tenant_with_keys(company: Company) -> None:
-    first = create(company.developer)
+    first = create_key_for(company.developer)
+    # Insert copies of the first key until the member has the maximum number of keys.
     with tenant_scope(company.tenant_id):
         row = ApiKey.objects.get(lookup_id=first.key.lookup_id)
         for number in range(MAX_OWN_KEYS - 1):
@@ -166,4 +169,4 @@ def test_a_member_cannot_fill_the_tenant_with_keys(company: Company) -> None:
             row.save(force_insert=True)
 
     with pytest.raises(Conflict):
-        create(company.developer)
+        create_key_for(company.developer)

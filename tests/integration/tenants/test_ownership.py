@@ -38,14 +38,14 @@ def olga(company: Company) -> Person:
     return company.people[Role.OWNER]
 
 
-def owners_of(company: Company) -> set[str]:
+def list_owner_emails(company: Company) -> set[str]:
     rows = list_members(tenant_id=company.tenant_id)
     return {row.email for row in rows if row.role is Role.OWNER}
 
 
-def transfer(olga: Person, to: Person) -> None:
+def transfer(sender: Person, recipient: Person) -> None:
     transfer_ownership(
-        actor=olga.actor, user_id=to.user_id, reason="I am leaving", now=timezone.now()
+        actor=sender.actor, user_id=recipient.user_id, reason="I am leaving", now=timezone.now()
     )
 
 
@@ -68,7 +68,9 @@ def test_the_new_owner_replaces_the_old_one_and_both_are_mailed(
         ]
 
 
-def test_only_an_owner_transfers_and_only_to_another_member(company: Company, olga: Person) -> None:
+def test_only_an_owner_can_transfer_the_ownership_and_only_to_another_member(
+    company: Company, olga: Person
+) -> None:
     with pytest.raises(Forbidden):
         transfer(company.administrator, company.developer)
     with pytest.raises(Conflict, match="another member"):
@@ -76,7 +78,7 @@ def test_only_an_owner_transfers_and_only_to_another_member(company: Company, ol
     with pytest.raises(NotFound):
         transfer(olga, make_company("globex", GLOBEX).developer)
 
-    assert owners_of(company) == {olga.email}
+    assert list_owner_emails(company) == {olga.email}
 
 
 def test_the_second_of_two_transfers_is_refused(company: Company, olga: Person) -> None:
@@ -86,7 +88,7 @@ def test_the_second_of_two_transfers_is_refused(company: Company, olga: Person) 
     with pytest.raises(Conflict, match="no longer an owner"):
         transfer(olga, company.developer)
 
-    assert owners_of(company) == {company.administrator.email}
+    assert list_owner_emails(company) == {company.administrator.email}
 
 
 def test_an_operator_makes_a_member_an_owner(company: Company, olga: Person) -> None:
@@ -94,11 +96,11 @@ def test_an_operator_makes_a_member_an_owner(company: Company, olga: Person) -> 
 
     call_command("tenant", "appoint-owner", company.slug, email, "--reason", "test")
 
-    assert owners_of(company) == {olga.email, company.administrator.email}
-    assert set(mail.outbox[0].to) == owners_of(company)
+    assert list_owner_emails(company) == {olga.email, company.administrator.email}
+    assert set(mail.outbox[0].to) == list_owner_emails(company)
 
 
-def test_only_an_operator_appoints_owners_and_only_members(company: Company) -> None:
+def test_only_operators_appoint_owners_and_only_members_are_appointed(company: Company) -> None:
     outsider = make_company("globex", GLOBEX).developer
 
     for email in (outsider.email, "nobody", "a\0b"):
@@ -131,19 +133,20 @@ def step_down(person: Person) -> None:
 def test_one_of_two_owners_who_leave_at_the_same_time_stays(
     company: Company, olga: Person, leave_or_step_down: Callable[[Person], None]
 ) -> None:
-    second, barrier = make_colleague(company, Role.OWNER), Barrier(3)
-    refused: list[str] = []
+    second_owner = make_colleague(company, Role.OWNER)
+    barrier = Barrier(3)  # two threads and this test
+    refusals: list[str] = []
 
     def run(person: Person) -> None:
         barrier.wait()
         try:
             leave_or_step_down(person)
         except Conflict as error:
-            refused.append(error.message)
+            refusals.append(error.message)
         finally:
             connection.close()
 
-    threads = [Thread(target=run, args=(person,)) for person in (olga, second)]
+    threads = [Thread(target=run, args=(person,)) for person in (olga, second_owner)]
     for thread in threads:
         thread.start()
     with tenant_scope(company.tenant_id):
@@ -151,10 +154,10 @@ def test_one_of_two_owners_who_leave_at_the_same_time_stays(
         mark_snapshot_stale(tenant_id=company.tenant_id)
         barrier.wait()
         for thread in threads:
-            thread.join(0.2)
+            thread.join(0.2)  # seconds in which both threads reach the lock
     for thread in threads:
         thread.join()
 
-    assert len(refused) == 1
-    assert "last owner" in refused[0]
-    assert len(owners_of(company)) == 1
+    assert len(refusals) == 1
+    assert "last owner" in refusals[0]
+    assert len(list_owner_emails(company)) == 1

@@ -75,8 +75,8 @@ def test_rows_inserted_before_their_partition_exists_are_moved_into_it(
     ensure_month(connections[OWNER_ALIAS], TABLE, MARCH)
 
     with psycopg.connect(services.owner_database_url) as owner:
-        moved = owner.execute("SELECT tenant_id FROM tenants_outcome_1999_03").fetchall()
-    assert (uuid.UUID(tenant_id),) in moved
+        rows = owner.execute("SELECT tenant_id FROM tenants_outcome_1999_03").fetchall()
+    assert (uuid.UUID(tenant_id),) in rows
     with tenant_scope(tenant_id):
         assert Outcome.objects.count() == 1
 
@@ -111,13 +111,14 @@ def test_another_tenant_sees_no_rows_of_a_partition(tenant_id: TenantId) -> None
         assert Outcome.objects.count() == 0
 
 
-def test_the_command_creates_only_missing_partitions() -> None:
-    first, second = StringIO(), StringIO()
+def test_a_second_run_of_the_command_creates_no_partitions() -> None:
+    """The command prints a line for each partition that it creates."""
+    output = StringIO()
 
-    call_command("create_partitions", months=1, stdout=first)
-    call_command("create_partitions", months=1, stdout=second)
+    call_command("create_partitions", months=1, stdout=StringIO())
+    call_command("create_partitions", months=1, stdout=output)
 
-    assert second.getvalue() == ""
+    assert output.getvalue() == ""
 
 
 def test_a_repeated_insert_finds_the_row_in_its_partition(tenant_id: TenantId) -> None:
@@ -142,20 +143,21 @@ def test_a_repeated_insert_finds_the_row_in_its_partition(tenant_id: TenantId) -
 
 def test_an_interrupted_index_build_continues_with_the_next_partition() -> None:
     index = Index(fields=["event"], name="outcome_event_tried")
-    adding = AddPartitionedIndex(model_name="outcome", index=index)
+    operation = AddPartitionedIndex(model_name="outcome", index=index)
     ensure_month(connections[OWNER_ALIAS], TABLE, MARCH)
     state = ProjectState.from_apps(apps)
     owner = connections[OWNER_ALIAS]
     try:
         with owner.cursor() as cursor:
-            # The state after a stop during the build for the first partition.
+            # This is the state after a build that stopped at the first partition: the parent
+            # table has the index, and no partition has one.
             cursor.execute(f"CREATE INDEX outcome_event_tried ON ONLY {TABLE} (event)")
             assert not _is_valid(cursor)
         # Postgres gives this partition an index when it creates the partition.
         ensure_month(owner, TABLE, MARCH.plus_months(2))
         for _ in range(2):
             with owner.schema_editor(atomic=False) as editor:
-                adding.database_forwards("tenants", editor, state, state)
+                operation.database_forwards("tenants", editor, state, state)
 
         with owner.cursor() as cursor:
             assert _is_valid(cursor)

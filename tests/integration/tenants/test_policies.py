@@ -27,10 +27,12 @@ def company() -> Company:
 
 
 def make_policy(*modes: Mode) -> dict[str, object]:
+    """Return a policy that allows only these modes; without modes, it allows no completions."""
     return serialize_policy(DEFAULT_POLICY) | {"features": list(modes)}
 
 
-def decode_as_json(document: dict[str, object]) -> object:
+def convert_to_json_types(document: dict[str, object]) -> object:
+    """Return the document as it is read from the database, for example with lists for tuples."""
     return json.loads(json.dumps(document))
 
 
@@ -81,8 +83,8 @@ def test_the_audit_entry_has_the_policy_before_and_after(company: Company) -> No
 
     with tenant_scope(company.tenant_id):
         entry = AuditEntry.objects.get(action="policy.changed")
-    assert entry.before == {"policy": decode_as_json(serialize_policy(DEFAULT_POLICY))}
-    assert entry.after == {"policy": decode_as_json(make_policy())}
+    assert entry.before == {"policy": convert_to_json_types(serialize_policy(DEFAULT_POLICY))}
+    assert entry.after == {"policy": convert_to_json_types(make_policy())}
     assert entry.reason == "off"
 
 

@@ -32,7 +32,9 @@ from tenants.fleet.snapshots.publisher import (
 from tenants.fleet.snapshots.queries import read_snapshot
 from tenants.fleet.tasks import republish_snapshots
 from tenants.identity.api_keys.operations import revoke_key
+from tenants.identity.api_keys.row_writes import REVOKED_KEY_RETENTION
 from tenants.models import Tenant
+from tenants.policy.document import DEFAULT_POLICY
 from tenants.policy.snapshot_version import mark_all_snapshots_stale, mark_snapshot_stale
 from tests.fixtures.companies import GLOBEX, Company, make_company, make_key
 
@@ -62,7 +64,7 @@ def unreachable_redis() -> Iterator[None]:
         redis_connection.connect_to_redis.cache_clear()
 
 
-def row(company: Company) -> Tenant:
+def read_tenant_row(company: Company) -> Tenant:
     return Tenant.objects.get(id=company.tenant_id)
 
 
@@ -70,15 +72,14 @@ def test_a_new_tenant_is_published_with_its_policy(acme: Company) -> None:
     snapshot = read_published(acme.tenant_id)
 
     assert snapshot.slug == acme.slug
-    assert snapshot.policy.max_concurrent_completions == 64
+    assert snapshot.policy.max_concurrent_completions == DEFAULT_POLICY.max_concurrent_completions
 
 
 def test_a_new_key_is_published_on_commit(acme: Company) -> None:
     created = make_key(acme, acme.developer)
 
-    assert [c.lookup_id for c in read_published(acme.tenant_id).credentials] == [
-        created.key.lookup_id
-    ]
+    (credential,) = read_published(acme.tenant_id).credentials
+    assert credential.lookup_id == created.key.lookup_id
 
 
 def test_another_tenants_snapshot_has_none_of_the_keys(acme: Company, globex: Company) -> None:
@@ -100,12 +101,14 @@ def test_a_revocation_is_published_on_commit(acme: Company) -> None:
     assert credential.revoked_at_ms is not None
 
 
-def test_a_publication_notifies_gateways_and_raises_the_counter(acme: Company) -> None:
+def test_a_publication_notifies_gateways_and_increases_the_counter_of_changes(
+    acme: Company,
+) -> None:
     connection = redis_connection.connect_to_redis()
     listener = connection.pubsub(ignore_subscribe_messages=True)  # type: ignore[no-untyped-call]
     listener.subscribe(CHANGED)
     listener.get_message(timeout=1)
-    before = int(connection.get(CHANGES) or 0)
+    count_before = int(connection.get(CHANGES) or 0)
 
     make_key(acme, acme.developer)
 
@@ -113,7 +116,7 @@ def test_a_publication_notifies_gateways_and_raises_the_counter(acme: Company) -
     listener.close()
     assert message is not None
     assert message["data"].decode() == acme.tenant_id
-    assert int(connection.get(CHANGES) or 0) > before
+    assert int(connection.get(CHANGES) or 0) > count_before
 
 
 def test_a_change_that_is_rolled_back_is_not_published(acme: Company) -> None:
@@ -140,7 +143,7 @@ def test_an_older_snapshot_never_replaces_a_newer_one(acme: Company) -> None:
 def test_the_published_version_is_recorded(acme: Company) -> None:
     make_key(acme, acme.developer)
 
-    acme_row = row(acme)
+    acme_row = read_tenant_row(acme)
     assert acme_row.published_version == acme_row.snapshot_version
 
 
@@ -153,9 +156,9 @@ def test_a_commit_succeeds_without_delay_when_redis_is_down(
         created = make_key(acme, acme.developer)
 
     assert created.key.lookup_id not in {
-        c.lookup_id for c in read_published(acme.tenant_id).credentials
+        credential.lookup_id for credential in read_published(acme.tenant_id).credentials
     }
-    assert row(acme).published_version < row(acme).snapshot_version
+    assert read_tenant_row(acme).published_version < read_tenant_row(acme).snapshot_version
     assert time.monotonic() - started_s < 2
     output = "".join(capfd.readouterr())
     assert "snapshot.publication_delayed" in output
@@ -169,9 +172,9 @@ def test_a_change_for_all_tenants_tries_to_publish_once_when_redis_is_down(
         mark_all_snapshots_stale()
 
     assert "".join(capfd.readouterr()).count("snapshot.publication_delayed") == 1
-    assert row(acme).published_version < row(acme).snapshot_version
+    assert read_tenant_row(acme).published_version < read_tenant_row(acme).snapshot_version
     republish_snapshots()
-    assert row(acme).published_version == row(acme).snapshot_version
+    assert read_tenant_row(acme).published_version == read_tenant_row(acme).snapshot_version
 
 
 def test_a_publication_lost_in_a_crash_is_repeated(acme: Company) -> None:
@@ -211,7 +214,7 @@ def test_a_restored_database_publishes_a_newer_version_than_redis(acme: Company)
     republish_stale_snapshots(now=timezone.now())
 
     assert read_published(acme.tenant_id).version == 5001
-    assert row(acme).snapshot_version == 5001
+    assert read_tenant_row(acme).snapshot_version == 5001
 
 
 def test_a_second_republication_finds_nothing_to_do(acme: Company) -> None:
@@ -221,13 +224,13 @@ def test_a_second_republication_finds_nothing_to_do(acme: Company) -> None:
 
 
 def test_two_changes_in_a_transaction_are_two_versions(acme: Company) -> None:
-    before = row(acme).snapshot_version
+    before = read_tenant_row(acme).snapshot_version
 
     with transaction.atomic():
         mark_snapshot_stale(tenant_id=acme.tenant_id)
         mark_snapshot_stale(tenant_id=acme.tenant_id)
 
-    assert row(acme).snapshot_version == before + 2
+    assert read_tenant_row(acme).snapshot_version == before + 2
     assert read_published(acme.tenant_id).version == before + 2
 
 
@@ -236,7 +239,8 @@ def test_keys_revoked_long_ago_are_not_in_the_snapshot(acme: Company) -> None:
     revoke_key(actor=acme.platform, lookup_id=created.key.lookup_id, reason="", now=timezone.now())
 
     later_snapshot = read_snapshot(
-        tenant_id=acme.tenant_id, now=timezone.now() + timedelta(days=31)
+        tenant_id=acme.tenant_id,
+        now=timezone.now() + REVOKED_KEY_RETENTION + timedelta(days=1),
     )
 
     assert later_snapshot.credentials == ()
@@ -265,4 +269,4 @@ def test_a_snapshot_has_a_region_only_if_tenants_are_pinned(acme: Company) -> No
         pinned = read_snapshot(tenant_id=acme.tenant_id, now=now)
 
     assert unpinned.region is None
-    assert pinned.region == row(acme).region
+    assert pinned.region == read_tenant_row(acme).region

@@ -36,14 +36,16 @@ from tests.fakes.billing import (
 )
 from tests.fixtures.companies import ACME, Company, make_company
 from tests.fixtures.users import make_domain
-from tests.integration.scim.provider import provider_of
+from tests.integration.scim.provider import make_provider
 
-THIRD = datetime(2026, 10, 3, 12, tzinfo=UTC)
+OCTOBER_3 = datetime(2026, 10, 3, 12, tzinfo=UTC)
+# Of the 1,900 tokens of the prompt, 20 are not cached.
 USED_TOKENS = {"prompt_tokens": 1_900, "cached_tokens": 1_880, "generated_tokens": 12}
 
 
 @pytest.fixture
 def company() -> Company:
+    """Make a customer with five members."""
     company = make_company("rated", ACME)
     make_customer(company)
     return company
@@ -68,7 +70,7 @@ def list_days_and_months(company: Company) -> list[tuple[date, date]]:
 
 
 def test_a_completion_is_rated_by_token_kind(company: Company) -> None:
-    ingest_completion(company, company.developer, THIRD, **USED_TOKENS)
+    ingest_completion(company, company.developer, OCTOBER_3, **USED_TOKENS)
 
     rate_tokens(company.tenant_id, now=NOW)
 
@@ -86,7 +88,7 @@ def test_a_completion_is_rated_by_token_kind(company: Company) -> None:
 
 
 def test_rating_again_posts_nothing(company: Company) -> None:
-    ingest_completion(company, company.developer, THIRD, **USED_TOKENS)
+    ingest_completion(company, company.developer, OCTOBER_3, **USED_TOKENS)
     rate_tokens(company.tenant_id, now=NOW)
     before = read_balances(company.tenant_id)
 
@@ -100,7 +102,7 @@ def test_a_day_costs_the_same_in_one_batch_or_in_many(company: Company) -> None:
     other_company = make_company("rated", ACME)
     make_customer(other_company)
     for minute in range(30):
-        at = THIRD + timedelta(minutes=minute)
+        at = OCTOBER_3 + timedelta(minutes=minute)
         ingest_completion(company, company.developer, at, **USED_TOKENS)
         ingest_completion(other_company, other_company.developer, at, **USED_TOKENS)
         rate_tokens(company.tenant_id, now=NOW)
@@ -111,7 +113,7 @@ def test_a_day_costs_the_same_in_one_batch_or_in_many(company: Company) -> None:
 
 
 def test_a_worker_killed_while_rating_posts_nothing(company: Company) -> None:
-    ingest_completion(company, company.developer, THIRD, **USED_TOKENS)
+    ingest_completion(company, company.developer, OCTOBER_3, **USED_TOKENS)
 
     def crash() -> None:
         with tenant_scope(company.tenant_id):
@@ -130,7 +132,7 @@ def test_a_worker_killed_while_rating_posts_nothing(company: Company) -> None:
 def test_concurrent_workers_post_each_completion_once(company: Company) -> None:
     for minute in range(20):
         ingest_completion(
-            company, company.developer, THIRD + timedelta(minutes=minute), **USED_TOKENS
+            company, company.developer, OCTOBER_3 + timedelta(minutes=minute), **USED_TOKENS
         )
 
     def rate_repeatedly() -> None:
@@ -160,7 +162,7 @@ def test_concurrent_workers_post_each_completion_once(company: Company) -> None:
 def test_failed_or_unserved_completions_are_free(
     company: Company, fields: dict[str, object]
 ) -> None:
-    ingest_completion(company, company.developer, THIRD, **fields)
+    ingest_completion(company, company.developer, OCTOBER_3, **fields)
 
     rate_tokens(company.tenant_id, now=NOW)
 
@@ -171,7 +173,7 @@ def test_an_unknown_number_of_cached_tokens_counts_as_fully_cached(company: Comp
     ingest_completion(
         company,
         company.developer,
-        THIRD,
+        OCTOBER_3,
         **USED_TOKENS | {"finish_reason": "cancelled", "cached_tokens": None},
     )
 
@@ -183,7 +185,7 @@ def test_an_unknown_number_of_cached_tokens_counts_as_fully_cached(company: Comp
 def test_a_late_record_is_posted_in_the_open_month_with_its_own_day(company: Company) -> None:
     with tenant_scope(company.tenant_id):
         BillingState.objects.update(invoiced_month=START)
-    ingest_completion(company, company.developer, THIRD, **USED_TOKENS)
+    ingest_completion(company, company.developer, OCTOBER_3, **USED_TOKENS)
 
     rate_tokens(company.tenant_id, now=datetime(2026, 11, 2, tzinfo=UTC))
 
@@ -231,6 +233,7 @@ def test_each_day_has_the_price_of_that_day() -> None:
 
     with tenant_scope(company.tenant_id):
         entries = LedgerEntry.objects.exclude(line="").order_by("day")
+        # 50 tokens at 600,000 and at 6,000,000 micros for a million tokens.
         assert [-entry.amount_micros for entry in entries] == [30, 300]
 
 
@@ -246,8 +249,8 @@ def test_usage_before_the_plan_is_free(company: Company) -> None:
 
 
 def test_rating_returns_the_spending_of_each_user(company: Company) -> None:
-    ingest_completion(company, company.developer, THIRD, **USED_TOKENS)
-    ingest_completion(company, None, THIRD, **USED_TOKENS)
+    ingest_completion(company, company.developer, OCTOBER_3, **USED_TOKENS)
+    ingest_completion(company, None, OCTOBER_3, **USED_TOKENS)
 
     rating_result = rate_tokens(company.tenant_id, now=NOW)
 
@@ -273,7 +276,7 @@ def test_seats_are_posted_for_each_finished_day(company: Company) -> None:
         ]
 
 
-def test_a_month_of_seats_costs_their_price(company: Company) -> None:
+def test_a_full_month_costs_the_seat_price_for_each_member(company: Company) -> None:
     backdate_members(company, datetime(2026, 9, 2, tzinfo=UTC))
 
     post_seat_charges(company.tenant_id, now=datetime(2026, 11, 1, tzinfo=UTC))
@@ -300,7 +303,7 @@ def test_a_user_provisioned_as_inactive_takes_no_seat(company: Company) -> None:
     backdate_members(company, datetime(2026, 9, 2, tzinfo=UTC))
     name = f"{secrets.token_hex(4)}.example"
     make_domain(company, name, verified=True)
-    provider_of(company).create_user(f"ada@{name}", active=False)
+    make_provider(company).create_user(f"ada@{name}", active=False)
     with tenant_scope(company.tenant_id):
         (ada,) = Membership.objects.filter(user__email=f"ada@{name}")
         assert ada.ended_at == ada.created_at
@@ -343,8 +346,8 @@ def test_the_task_rates_tenants_with_a_plan() -> None:
 
 
 def test_batches_are_numbered_from_one_and_all_are_rated(company: Company) -> None:
-    ingest_completion(company, company.developer, THIRD)
-    ingest_completion(company, company.developer, THIRD)
+    ingest_completion(company, company.developer, OCTOBER_3)
+    ingest_completion(company, company.developer, OCTOBER_3)
 
     with tenant_scope(company.tenant_id):
         batches = set(UsageRecord.objects.values_list("batch", flat=True))

@@ -55,6 +55,7 @@ def test_a_killed_holders_lock_expires(name: str) -> None:
 
 def test_a_slow_holder_does_not_release_anothers_lock(name: str) -> None:
     with redis_lock(connect_to_redis(), name):
+        # As if this holder's lock had expired, and another process had acquired it.
         connect_to_redis().set(f"caret:lock:{name}", "another process")
 
     with redis_lock(connect_to_redis(), name) as has_lock:

@@ -1,4 +1,4 @@
-"""A usage record that Postgres refuses does not affect the other records of its entry."""
+"""A usage record that Postgres refuses does not affect others in its entry of the Redis stream."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from tests.fixtures.companies import Company
 from tests.integration.tenants.test_ingest import (  # noqa: F401  # company and stream are fixtures
     company,
     completion,
-    request_ids,
+    list_request_ids,
     send,
     stream,
 )
@@ -24,15 +24,15 @@ def test_a_record_that_postgres_refuses_does_not_affect_others_in_its_entry(
     stream: UsageStream,  # noqa: F811
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def insert_rows(tenant_id: TenantId, rows: list[Any]) -> None:
+    def refuse_one_row(tenant_id: TenantId, rows: list[Any]) -> None:
         if any(row.language == "refused" for row in rows):
             raise DataError
         _insert_rows(tenant_id, rows)
 
-    monkeypatch.setattr(operations, "_insert_rows", insert_rows)
+    monkeypatch.setattr(operations, "_insert_rows", refuse_one_row)
     valid_record, refused_record = completion(company), completion(company, language="refused")
     send(valid_record, refused_record)
 
     ingest_all_entries(stream)
 
-    assert request_ids(company) == {valid_record.request_id}
+    assert list_request_ids(company) == {valid_record.request_id}

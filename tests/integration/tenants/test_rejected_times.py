@@ -21,7 +21,8 @@ from tests.fakes.exports import OCTOBER, start_export
 from tests.fixtures.companies import ACME, Cast, Company, make_company
 
 # In UTC, these times are in the years 1 BC and 10000, which Python cannot represent.
-_UNREPRESENTABLE = [("start", "0001-01-01T00:00:00+14:00"), ("end", "9999-12-31T23:59:59-12:00")]
+_UNREPRESENTABLE_START = "0001-01-01T00:00:00+14:00"
+_UNREPRESENTABLE_END = "9999-12-31T23:59:59-12:00"
 
 
 @pytest.fixture
@@ -29,24 +30,27 @@ def company() -> Company:
     return make_company("initech", ACME)
 
 
-@pytest.mark.parametrize(("name", "text"), _UNREPRESENTABLE)
+@pytest.mark.parametrize(
+    ("bound", "text", "error_field"),
+    [("start", _UNREPRESENTABLE_START, "since"), ("end", _UNREPRESENTABLE_END, "until")],
+)
 def test_an_export_with_an_unrepresentable_time_is_refused(
-    company: Company, name: str, text: str
+    company: Company, bound: str, text: str, error_field: str
 ) -> None:
     with pytest.raises(InvalidValue) as exc_info:
-        start_export(company, period=replace(OCTOBER, **{name: datetime.fromisoformat(text)}))
+        start_export(company, period=replace(OCTOBER, **{bound: datetime.fromisoformat(text)}))
 
-    assert exc_info.value.field == {"start": "since", "end": "until"}[name]
+    assert exc_info.value.field == error_field
     assert list_exports(actor=company.administrator.actor, limit=10, cursor=None).rows == []
 
 
 def test_an_unreadable_export_does_not_delay_another_tenant(company: Company, cast: Cast) -> None:
     own_export, foreign_export = start_export(company), start_export(cast.globex)
     # In UTC, this time is in the year 1 BC, which Python cannot represent.
-    beyond = datetime.min.replace(tzinfo=timezone(timedelta(hours=14)))
+    unrepresentable_time = datetime.min.replace(tzinfo=timezone(timedelta(hours=14)))
     with tenant_scope(company.tenant_id):
         rows = ExportJob.objects.filter(tenant_id=company.tenant_id, id=own_export)
-        rows.update(since=beyond)
+        rows.update(since=unrepresentable_time)
     try:
         run_due_jobs(clock=now, max_run_s=600)
 

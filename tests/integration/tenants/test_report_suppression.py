@@ -22,7 +22,7 @@ from tenants.usage.rollups.operations import roll_up_tenant
 from tests.fixtures.companies import ACME, Company, make_company
 from tests.integration.tenants.records import NOON, add_completion, add_outcome
 
-DAY = (date(2026, 11, 20), date(2026, 11, 21))
+DAY = (date(2026, 11, 20), date(2026, 11, 21))  # the second day is not part of the period
 YESTERDAY = NOON - timedelta(days=1)
 
 
@@ -88,6 +88,7 @@ def run_overview(company: Company, *, days: tuple[date, date] = DAY, **filters: 
 
 
 def test_two_teams_that_differ_by_one_user_are_not_both_disclosed(company: Company) -> None:
+    """The figures of blue minus those of red would reveal blue's seventh user."""
     people = [make_member(company) for _ in range(20)]
     red, blue = make_team(company, people[:6]), make_team(company, people[:7])
     add_accepted_completions(company, people)
@@ -102,6 +103,7 @@ def test_two_teams_that_differ_by_one_user_are_not_both_disclosed(company: Compa
 
 
 def test_a_team_filtered_by_editor_does_not_reveal_one_user(company: Company) -> None:
+    """The figures of red minus those of red in zed would reveal red's only user of vim."""
     people = [make_member(company) for _ in range(20)]
     red = make_team(company, people[:10])
     add_accepted_completions(company, people)
@@ -262,7 +264,8 @@ def test_variants_do_not_reveal_users_outside_of_the_experiment(company: Company
     assert shown_names == {"wide"}
 
 
-def test_filtered_experiments_hide_small_groups(company: Company) -> None:
+def test_a_filtered_experiment_hides_variants_that_reveal_one_user(company: Company) -> None:
+    """Control minus control in python would reveal the only user of control who writes go."""
     people = make_user_ids(14)
     add_accepted_completions(company, people[:7], variant="window/control")
     add_accepted_completions(company, people[7:], variant="window/wide")

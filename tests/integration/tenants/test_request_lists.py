@@ -29,7 +29,7 @@ def add_requests_of(company: Company, user_ids: Iterable[str]) -> None:
         add_completion(company, user_id=user_id, at=NOON - timedelta(seconds=number))
 
 
-def list_page_by_page(company: Company, *, limit: int) -> list[RequestPage]:
+def list_all_pages(company: Company, *, limit: int) -> list[RequestPage]:
     pages: list[RequestPage] = []
     while not pages or pages[-1].page.next_cursor:
         cursor = pages[-1].page.next_cursor if pages else None
@@ -48,7 +48,7 @@ def count_audited_lists(company: Company) -> int:
 def test_a_page_with_few_users_of_a_list_with_many_is_not_audited(company: Company) -> None:
     add_requests_of(company, (str(uuid.uuid4()) for _ in range(5)))
 
-    pages = list_page_by_page(company, limit=2)
+    pages = list_all_pages(company, limit=2)
 
     assert [page.is_small_group for page in pages] == [False, False, False]
     assert count_audited_lists(company) == 0
@@ -57,7 +57,7 @@ def test_a_page_with_few_users_of_a_list_with_many_is_not_audited(company: Compa
 def test_every_page_of_a_list_with_few_users_is_audited(company: Company) -> None:
     add_requests_of(company, [company.administrator.user_id, company.developer.user_id])
 
-    pages = list_page_by_page(company, limit=1)
+    pages = list_all_pages(company, limit=1)
 
     assert [page.is_small_group for page in pages] == [True, True]
     assert count_audited_lists(company) == 2

@@ -28,7 +28,7 @@ def test_an_administrator_finds_a_request_of_the_tenant(cast: Cast) -> None:
     assert request.request_id == request_id
     assert request.tenant_id == cast.acme.tenant_id
     assert request.cached_tokens is None
-    assert request.routed_ms == 2.5
+    assert request.routed_ms == 2.5  # the value of make_completion
 
 
 def test_another_tenant_does_not_find_a_request(cast: Cast) -> None:
@@ -93,14 +93,17 @@ def test_the_command_explains_a_request(cast: Cast) -> None:
     }
     request_id = make_completion(cast.acme, cast.acme.developer, **slow)
 
-    text, parsed = StringIO(), StringIO()
-    call_command("explain_request", request_id, stdout=text)
-    call_command("explain_request", request_id, "--tenant", cast.acme.slug, "--json", stdout=parsed)
+    text_output, json_output = StringIO(), StringIO()
+    call_command("explain_request", request_id, stdout=text_output)
+    call_command(
+        "explain_request", request_id, "--tenant", cast.acme.slug, "--json", stdout=json_output
+    )
 
-    assert "Cold cache: the engine prefilled 1,812 of 1,900 prompt tokens." in text.getvalue()
-    explanation = json.loads(parsed.getvalue())
-    assert explanation["tenant"] == cast.acme.slug
-    assert explanation["explanation"]["is_slow"] is True
+    summary = "Cold cache: the engine prefilled 1,812 of 1,900 prompt tokens."
+    assert summary in text_output.getvalue()
+    result = json.loads(json_output.getvalue())
+    assert result["tenant"] == cast.acme.slug
+    assert result["explanation"]["is_slow"] is True
 
 
 @pytest.mark.parametrize(
@@ -111,7 +114,7 @@ def test_the_command_reports_an_unknown_request(request_id: str) -> None:
         call_command("explain_request", request_id)
 
 
-def entries_for(company: Company, request_id: str) -> list[AuditEntry]:
+def list_audit_entries(company: Company, request_id: str) -> list[AuditEntry]:
     with tenant_scope(company.tenant_id):
         return list(
             AuditEntry.objects.filter(target=f"request:{request_id}").select_related("actor")
@@ -124,7 +127,7 @@ def test_reading_another_users_request_is_audited(cast: Cast) -> None:
 
     find_request(actor=alice.actor, request_id=uuid.UUID(request_id), now=timezone.now())
 
-    (entry,) = entries_for(cast.acme, request_id)
+    (entry,) = list_audit_entries(cast.acme, request_id)
     assert (entry.action, str(entry.actor_id)) == ("request.explained", alice.user_id)
 
 
@@ -135,7 +138,7 @@ def test_reading_ones_own_request_is_not_audited(cast: Cast) -> None:
         actor=cast.acme.developer.actor, request_id=uuid.UUID(request_id), now=timezone.now()
     )
 
-    assert entries_for(cast.acme, request_id) == []
+    assert list_audit_entries(cast.acme, request_id) == []
 
 
 def test_an_operators_read_is_audited_with_its_reason(cast: Cast) -> None:
@@ -143,6 +146,6 @@ def test_an_operators_read_is_audited_with_its_reason(cast: Cast) -> None:
 
     call_command("explain_request", request_id, reason="ticket 7", stdout=StringIO())
 
-    (entry,) = entries_for(cast.globex, request_id)
+    (entry,) = list_audit_entries(cast.globex, request_id)
     assert (entry.actor_kind, entry.reason) == ("platform", "ticket 7")
-    assert entries_for(cast.acme, request_id) == []
+    assert list_audit_entries(cast.acme, request_id) == []

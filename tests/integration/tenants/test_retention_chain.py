@@ -41,17 +41,16 @@ def list_due_sequences(company: Company, *holds: HoldPeriod) -> list[int]:
 
 
 def test_only_the_beginning_of_a_chain_is_purged(company: Company) -> None:
-    """The owner's last entry is on hold. So the administrator's entry after it is not purged."""
+    """The owner's last entry is on hold, so the administrator's entry after it is not due."""
     set_rule(actor=owner(company), data_class=USAGE, days=90, reason="x", now=NOW)
     before = list_due_sequences(company)
     place_hold(actor=company.administrator.actor, new=NewHold("m", "r"), now=NOW)
 
-    due_entries = list_due_sequences(
-        company, HoldPeriod(uuid.UUID(owner(company).user_id), None, None)
-    )
+    owner_hold = HoldPeriod(uuid.UUID(owner(company).user_id), None, None)
+    due_sequences = list_due_sequences(company, owner_hold)
 
     assert before == list(range(1, len(before) + 1))
-    assert due_entries == before[:-1]
+    assert due_sequences == before[:-1]
 
 
 def test_a_clock_that_jumped_leaves_no_gap_in_a_chain(company: Company) -> None:
@@ -72,6 +71,7 @@ def test_a_batch_deletes_the_first_entry_of_a_chain_although_its_time_is_later()
         tenant_id = TenantId(str(row.id))
         actor = build_system_actor(tenant_id)
         with tenant_scope(tenant_id):
+            # The first entry is 800 days old, and the second is 900 days old.
             for days in (800, 900):
                 record_change(
                     actor=actor,
@@ -80,8 +80,10 @@ def test_a_batch_deletes_the_first_entry_of_a_chain_although_its_time_is_later()
                     change=(None, None),
                     now=now - timedelta(days=days),
                 )
+
             delete_due_batch(DataClass.AUDIT, tenant_id=tenant_id, cutoff=now, holds=(), limit=1)
+
             remaining = list(AuditEntry.objects.values_list("sequence", flat=True))
-        transaction.set_rollback(True)
+        transaction.set_rollback(True)  # no tenant with wrong times stays behind
 
     assert remaining == [2]

@@ -47,23 +47,24 @@ def test_a_process_does_not_start_as_the_tables_owner(
         "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "platform")]),
     }
 
-    done = subprocess.run(
+    process = subprocess.run(
         command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60, check=False
     )
 
-    assert done.returncode != 0
-    assert "caret_owner owns tables" in done.stderr
+    assert process.returncode != 0
+    assert "caret_owner owns tables" in process.stderr
 
 
-STRONG_ROLES = {
+# Options of CREATE ROLE, and the reason that is found for each of them.
+BYPASS_REASONS = {
     "BYPASSRLS IN ROLE caret_app": "has BYPASSRLS",
     "SUPERUSER": "is a superuser",
     "IN ROLE caret_owner": "caret_owner owns tables",
 }
 
 
-@pytest.mark.parametrize("power", STRONG_ROLES)
-def test_each_way_to_bypass_row_security_is_detected(services: Services, power: str) -> None:
+@pytest.mark.parametrize("role_options", BYPASS_REASONS)
+def test_each_way_to_bypass_row_security_is_detected(services: Services, role_options: str) -> None:
     role = f"caret_strong_{secrets.token_hex(4)}"
     password = read_password(services.paths, SUPERUSER)
     with psycopg.connect(
@@ -74,17 +75,17 @@ def test_each_way_to_bypass_row_security_is_detected(services: Services, power: 
         autocommit=True,
     ) as superuser:
         # All parts of this statement come from this test.
-        superuser.execute(f"CREATE ROLE {role} LOGIN PASSWORD 'x' {power}".encode())
-        strong = ConnectionHandler(
+        superuser.execute(f"CREATE ROLE {role} LOGIN PASSWORD 'x' {role_options}".encode())
+        role_connection = ConnectionHandler(
             {"default": settings.DATABASES["default"] | {"USER": role, "PASSWORD": "x"}}
         )["default"]
         try:
-            powers = find_rls_bypasses(strong)
+            reasons = find_rls_bypasses(role_connection)
         finally:
-            strong.close()
+            role_connection.close()
             superuser.execute(f"DROP ROLE {role}".encode())
 
-    assert STRONG_ROLES[power] in "; ".join(powers)
+    assert BYPASS_REASONS[role_options] in "; ".join(reasons)
 
 
 def test_the_application_role_is_not_a_member_of_the_owner(services: Services) -> None:

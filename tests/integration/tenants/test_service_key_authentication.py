@@ -22,7 +22,7 @@ from tenants.models import ApiKey, AuditEntry, Membership, PolicyVersion
 from tenants.security.authorization.actor import Actor, ActorKind
 from tests.fixtures.companies import GLOBEX, Cast, Company, make_company, make_key, make_service_key
 
-OFFICE = "192.0.2.7"
+OFFICE = "192.0.2.7"  # the address of a caller
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def authenticate(text: str, *, address: str | None = OFFICE, **fields: Any) -> A
     return authenticate_key(text=text, address=address, **({"now": timezone.now()} | fields))
 
 
-def refusal(text: str, **fields: Any) -> str:
+def get_refusal_code(text: str, **fields: Any) -> str:
     with pytest.raises(Unauthenticated) as exc_info:
         authenticate(text, **fields)
     return exc_info.value.code
@@ -75,8 +75,8 @@ def test_the_last_use_is_recorded(company: Company) -> None:
 
 
 def test_changes_by_a_key_are_audited_with_its_lookup_id(company: Company) -> None:
-    maker = make_service_key(company, KeyScope.KEYS_WRITE)
-    actor = authenticate(maker.text)
+    creating_key = make_service_key(company, KeyScope.KEYS_WRITE)
+    actor = authenticate(creating_key.text)
     request = KeyRequest(KeyKind.SERVICE, None, "CI", None, scopes=frozenset({KeyScope.KEYS_READ}))
 
     created = create_key(actor=actor, new=request, now=timezone.now())
@@ -86,7 +86,7 @@ def test_changes_by_a_key_are_audited_with_its_lookup_id(company: Company) -> No
     assert (entry.actor_kind, entry.actor_id, entry.actor_key) == (
         "key",
         None,
-        maker.key.lookup_id,
+        creating_key.key.lookup_id,
     )
 
 
@@ -100,13 +100,14 @@ def test_a_key_cannot_create_a_key_with_more_permissions(company: Company) -> No
         create_key(actor=actor, new=request, now=timezone.now())
 
 
+# After its prefix, a key has 57 characters; here, the checksum at the end is wrong.
 @pytest.mark.parametrize("text", ["", "x", "cpk_svc_" + "x" * 57, "cpk_svc_\x00"])
 def test_a_malformed_key_is_invalid(company: Company, text: str) -> None:
-    assert refusal(text) == "invalid_api_key"
+    assert get_refusal_code(text) == "invalid_api_key"
 
 
 def test_an_unknown_key_is_invalid(company: Company) -> None:
-    assert refusal(generate_key(KeyKind.SERVICE).text) == "invalid_api_key"
+    assert get_refusal_code(generate_key(KeyKind.SERVICE).text) == "invalid_api_key"
 
 
 def test_a_wrong_secret_for_a_known_lookup_id_is_invalid(company: Company) -> None:
@@ -114,11 +115,11 @@ def test_a_wrong_secret_for_a_known_lookup_id_is_invalid(company: Company) -> No
 
     forged = generate_key(KeyKind.SERVICE, lookup_id=service_key.key.lookup_id)
 
-    assert refusal(forged.text) == "invalid_api_key"
+    assert get_refusal_code(forged.text) == "invalid_api_key"
 
 
 def test_a_developer_key_has_the_wrong_kind(company: Company) -> None:
-    assert refusal(make_key(company, company.developer).text) == "wrong_api_key_kind"
+    assert get_refusal_code(make_key(company, company.developer).text) == "wrong_api_key_kind"
 
 
 def test_a_revoked_key_is_reported_as_revoked(company: Company) -> None:
@@ -127,7 +128,7 @@ def test_a_revoked_key_is_reported_as_revoked(company: Company) -> None:
         actor=company.platform, lookup_id=service_key.key.lookup_id, reason="", now=timezone.now()
     )
 
-    assert refusal(service_key.text) == "revoked_api_key"
+    assert get_refusal_code(service_key.text) == "revoked_api_key"
 
 
 def test_an_expired_key_is_reported_as_expired(company: Company) -> None:
@@ -135,7 +136,7 @@ def test_an_expired_key_is_reported_as_expired(company: Company) -> None:
     service_key = make_service_key(company, KeyScope.USAGE_READ, expires_at=expires_at)
 
     assert authenticate(service_key.text).key == service_key.key.lookup_id
-    assert refusal(service_key.text, now=expires_at) == "expired_api_key"
+    assert get_refusal_code(service_key.text, now=expires_at) == "expired_api_key"
 
 
 @pytest.mark.parametrize("address", ["198.51.100.7", None, "", "x"])
@@ -144,15 +145,14 @@ def test_a_key_from_a_disallowed_network_is_reported_as_invalid(
 ) -> None:
     """A caller in another network must not learn that the key was revoked."""
     service_key = make_service_key(company, KeyScope.USAGE_READ, networks=("192.0.2.0/24",))
-    assert (
-        authenticate(service_key.text, address="::ffff:192.0.2.9").key == service_key.key.lookup_id
-    )
+    actor = authenticate(service_key.text, address="::ffff:192.0.2.9")  # an IPv4-mapped address
+    assert actor.key == service_key.key.lookup_id
 
     revoke_key(
         actor=company.platform, lookup_id=service_key.key.lookup_id, reason="", now=timezone.now()
     )
 
-    assert refusal(service_key.text, address=address) == "invalid_api_key"
+    assert get_refusal_code(service_key.text, address=address) == "invalid_api_key"
 
 
 def test_a_suspended_tenants_key_is_refused(company: Company) -> None:
@@ -164,7 +164,7 @@ def test_a_suspended_tenants_key_is_refused(company: Company) -> None:
         now=timezone.now(),
     )
 
-    assert refusal(service_key.text) == "tenant_suspended"
+    assert get_refusal_code(service_key.text) == "tenant_suspended"
 
 
 def test_the_secret_distinguishes_keys_of_two_tenants_with_the_same_lookup_id(
@@ -178,7 +178,8 @@ def test_the_secret_distinguishes_keys_of_two_tenants_with_the_same_lookup_id(
         )
 
     assert authenticate(our_key.text).tenant_id == company.tenant_id
-    assert refusal(their_key.text) == "invalid_api_key"  # its text contains the old lookup ID
+    # The text of their key contains the old lookup ID.
+    assert get_refusal_code(their_key.text) == "invalid_api_key"
 
 
 def test_a_lookup_scope_shows_only_the_requested_key(company: Company) -> None:
@@ -210,8 +211,7 @@ def test_a_keys_permissions_follow_its_grant(company: Company) -> None:
     assert actor.grant is not None
 
     stronger = replace(actor, grant=replace(actor.grant, permissions=frozenset(Permission)))
+    weaker = replace(actor, grant=replace(actor.grant, permissions=frozenset()))
 
     assert stronger.has_permission(Permission.WRITE_POLICY)
-    assert not replace(actor, grant=replace(actor.grant, permissions=frozenset())).has_permission(
-        Permission.READ_USAGE
-    )
+    assert not weaker.has_permission(Permission.READ_USAGE)

@@ -24,6 +24,7 @@ from tenants.billing.rating.operations import rate_tenant
 from tenants.billing.spending.queries import read_spending_overview
 from tenants.models import LedgerEntry
 from tests.fakes.billing import (
+    AFTER,
     NOW,
     SEAT_MICROS,
     START,
@@ -60,12 +61,13 @@ def test_days_and_lines_agree_with_the_ledger(company: Company) -> None:
 
     assert spending is not None
     with tenant_scope(company.tenant_id):
-        of_ledger = LedgerEntry.objects.exclude(line="").values_list("day", "line")
-        sums = of_ledger.annotate(amount=-Sum("amount_micros"), num=Sum("quantity"))
+        days_and_lines = LedgerEntry.objects.exclude(line="").values_list("day", "line")
+        sums = days_and_lines.annotate(amount=-Sum("amount_micros"), num=Sum("quantity"))
         ledger_sums = {(day, line): (amount, num) for day, line, amount, num in sums}
     assert {
-        (d.day, d.line): (d.amount_micros, d.quantity) for d in spending.daily_costs
+        (cost.day, cost.line): (cost.amount_micros, cost.quantity) for cost in spending.daily_costs
     } == ledger_sums
+    # Seats of 19 days, and several lines of tokens on two days.
     assert len(ledger_sums) > 20
 
 
@@ -80,12 +82,9 @@ def test_the_overview_has_the_current_plan(company: Company) -> None:
 
 
 def test_a_tenant_without_a_plan_has_no_overview(cast: Cast) -> None:
-    assert (
-        read_spending_overview(
-            actor=make_company("none", ACME).administrator.actor, first=None, now=NOW
-        )
-        is None
-    )
+    actor = make_company("none", ACME).administrator.actor
+
+    assert read_spending_overview(actor=actor, first=None, now=NOW) is None
 
 
 def test_another_tenant_and_a_developer_do_not_see_the_spending(company: Company) -> None:
@@ -110,9 +109,8 @@ def test_another_tenant_and_a_developer_do_not_see_the_spending(company: Company
 def test_credit_used_by_an_invoice_is_spent(company: Company) -> None:
     add_usage(company, times=1)
     grant_credit(actor=company.platform, amount_micros=5_000_000, reason="An outage.", now=NOW)
-    after = datetime(2026, 11, 1, 7, tzinfo=UTC)
 
-    issue_due_invoices(company.tenant_id, now=after)
+    issue_due_invoices(company.tenant_id, now=AFTER)
 
     with tenant_scope(company.tenant_id):
         assert read_credit_balance(company.tenant_id) == 0
@@ -122,7 +120,7 @@ def test_credit_used_by_an_invoice_is_spent(company: Company) -> None:
 def test_the_ledger_is_filtered_by_an_account(company: Company, account: LedgerAccountCode) -> None:
     add_usage(company, times=1)
     grant_credit(actor=company.platform, amount_micros=5_000_000, reason="An outage.", now=NOW)
-    issue_due_invoices(company.tenant_id, now=datetime(2026, 11, 1, 7, tzinfo=UTC))
+    issue_due_invoices(company.tenant_id, now=AFTER)
 
     page = read_page_of_ledger(
         actor=company.administrator.actor,
@@ -151,7 +149,7 @@ def test_the_ledger_is_filtered_by_days(company: Company) -> None:
     assert days == [(3, "seats"), (3, "usage"), (4, "seats")]
 
 
-def test_budgets_are_sorted_by_the_share_spent(company: Company) -> None:
+def test_budgets_are_sorted_by_the_spent_share_of_their_limit(company: Company) -> None:
     team = make_team(company, "Platform")
     make_budget(company, limit_micros=10**12)
     make_budget(company, limit_micros=1_000, holder=BudgetTarget(BudgetScope.TEAM, UUID(team)))

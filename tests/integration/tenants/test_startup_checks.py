@@ -1,4 +1,4 @@
-"""Processes that could not open the stored data do not start."""
+"""Processes that could not decrypt the stored data do not start."""
 
 import os
 import secrets
@@ -38,27 +38,27 @@ def test_a_process_does_not_start_with_another_root_key(services: Services, tmp_
     file = tmp_path / "root"
     file.write_text(secret := secrets.token_hex(32))
 
-    done = start(CELERY, services, CARET_ROOT_KEYS=f"file:{file}")
+    process = run_process(CELERY, services, CARET_ROOT_KEYS=f"file:{file}")
 
-    assert done.returncode != 0
-    assert "Tenant keys are wrapped by a root key that cannot be used" in done.stderr
-    assert secret not in done.stderr
+    assert process.returncode != 0
+    assert "Tenant keys are wrapped by a root key that cannot be used" in process.stderr
+    assert secret not in process.stderr
 
 
 @pytest.mark.parametrize(
-    ("command", "name"),
+    ("command", "root_keys"),
     [(CONSOLE, "file:/no/such/file"), (CHECK, "file:/no/such/file"), (CELERY, "vault:x")],
 )
 def test_a_process_does_not_start_without_the_root_key(
-    services: Services, command: list[str], name: str
+    services: Services, command: list[str], root_keys: str
 ) -> None:
-    done = start(command, services, CARET_ROOT_KEYS=name)
+    process = run_process(command, services, CARET_ROOT_KEYS=root_keys)
 
-    assert done.returncode != 0
-    assert "The root key cannot be used: CARET_ROOT_KEYS" in done.stderr
+    assert process.returncode != 0
+    assert "The root key cannot be used: CARET_ROOT_KEYS" in process.stderr
 
 
-def start(
+def run_process(
     command: list[str], services: Services, **environment: str
 ) -> subprocess.CompletedProcess[str]:
     process_environment = {

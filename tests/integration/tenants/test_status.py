@@ -34,7 +34,7 @@ def read_published(company: Company) -> TenantSnapshot:
     return decode_snapshot(data)
 
 
-def run(*arguments: str) -> str:
+def run_tenant_command(*arguments: str) -> str:
     output = StringIO()
     call_command("tenant", *arguments, stdout=output)
     return output.getvalue()
@@ -43,9 +43,9 @@ def run(*arguments: str) -> str:
 def test_suspending_and_reactivating_a_tenant_is_published(acme: Company) -> None:
     before = read_published(acme)
 
-    output = run("suspend", acme.slug, "--reason", "unpaid")
+    output = run_tenant_command("suspend", acme.slug, "--reason", "unpaid")
     suspended = read_published(acme)
-    second_output = run("resume", acme.slug, *REASON)
+    second_output = run_tenant_command("resume", acme.slug, *REASON)
 
     assert (before.status, suspended.status) == (TenantStatus.ACTIVE, TenantStatus.SUSPENDED)
     assert read_published(acme).status is TenantStatus.ACTIVE
@@ -54,35 +54,36 @@ def test_suspending_and_reactivating_a_tenant_is_published(acme: Company) -> Non
 
 
 def test_purging_the_cache_is_published(acme: Company) -> None:
-    output = run("purge-cache", acme.slug)
+    output = run_tenant_command("purge-cache", acme.slug)
 
     assert read_published(acme).cache_epoch == 1
     assert "epoch 1" in output
 
 
 def test_each_change_is_audited(acme: Company) -> None:
-    run("suspend", acme.slug, "--reason", "unpaid")
-    run("purge-cache", acme.slug)
+    run_tenant_command("suspend", acme.slug, "--reason", "unpaid")
+    run_tenant_command("purge-cache", acme.slug)
 
     with tenant_scope(acme.tenant_id):
-        # The first entry is the creation of the tenant.
-        status, cache = AuditEntry.objects.filter(target=f"tenant:{acme.slug}").order_by("id")[1:]
-    assert (status.action, status.reason) == ("tenant.status_changed", "unpaid")
-    assert (status.before, status.after) == ({"status": "active"}, {"status": "suspended"})
-    assert (cache.action, cache.before, cache.after) == (
+        entries = AuditEntry.objects.filter(target=f"tenant:{acme.slug}").order_by("id")
+        _creation_entry, status_entry, cache_entry = entries
+    assert (status_entry.action, status_entry.reason) == ("tenant.status_changed", "unpaid")
+    assert status_entry.before == {"status": "active"}
+    assert status_entry.after == {"status": "suspended"}
+    assert (cache_entry.action, cache_entry.before, cache_entry.after) == (
         "tenant.cache_purged",
         {"cache_epoch": 0},
         {"cache_epoch": 1},
     )
 
 
-def test_the_owners_are_mailed_each_new_status(settings: LazySettings) -> None:
+def test_each_new_status_is_mailed_to_the_owners(settings: LazySettings) -> None:
     settings.EMAIL_BACKEND = "django.core.mail.backends.locmem.EmailBackend"
     mail.outbox = []
     initech = make_company("initech", {Role.OWNER: "olga", Role.DEVELOPER: "ada"})
 
-    run("suspend", initech.slug, "--reason", "unpaid")
-    run("close", initech.slug, "--grace-days", "14", *REASON)
+    run_tenant_command("suspend", initech.slug, "--reason", "unpaid")
+    run_tenant_command("close", initech.slug, "--grace-days", "14", *REASON)
 
     suspended, closing = mail.outbox
     assert suspended.to == [initech.people[Role.OWNER].email]
@@ -101,7 +102,7 @@ def test_the_status_changes_even_if_the_mail_server_is_unavailable(settings: Laz
     )
     initech = make_company("initech", {Role.OWNER: "olga"})
 
-    run("suspend", initech.slug, *REASON)
+    run_tenant_command("suspend", initech.slug, *REASON)
 
     assert read_published(initech).status is TenantStatus.SUSPENDED
 
@@ -110,8 +111,8 @@ def test_another_tenant_is_unchanged(acme: Company) -> None:
     globex = make_company("globex", GLOBEX, is_published=True)
     before = read_published(globex)
 
-    run("suspend", acme.slug, *REASON)
-    run("purge-cache", acme.slug)
+    run_tenant_command("suspend", acme.slug, *REASON)
+    run_tenant_command("purge-cache", acme.slug)
 
     assert read_published(globex) == before
 
@@ -120,37 +121,37 @@ def test_setting_the_current_status_is_refused(acme: Company) -> None:
     before = read_published(acme)
 
     with pytest.raises(CommandError, match="already active"):
-        run("resume", acme.slug, *REASON)
+        run_tenant_command("resume", acme.slug, *REASON)
 
     assert read_published(acme) == before
 
 
 def test_a_tenant_must_be_closing_before_it_is_closed(acme: Company) -> None:
     with pytest.raises(CommandError, match="is active and cannot become closed"):
-        run("close-now", acme.slug, "--confirm", acme.slug, *REASON)
+        run_tenant_command("close-now", acme.slug, "--confirm", acme.slug, *REASON)
 
-    run("close", acme.slug, *REASON)
+    run_tenant_command("close", acme.slug, *REASON)
     with pytest.raises(CommandError, match="must repeat the tenant's slug"):
-        run("close-now", acme.slug, "--confirm", "acme", *REASON)
-    run("close-now", acme.slug, "--confirm", acme.slug, *REASON)
+        run_tenant_command("close-now", acme.slug, "--confirm", "acme", *REASON)
+    run_tenant_command("close-now", acme.slug, "--confirm", acme.slug, *REASON)
 
     assert read_published(acme).status is TenantStatus.CLOSED
 
 
 @pytest.mark.parametrize("steps", [["resume"], ["suspend", "close", "suspend", "resume"]])
 def test_closing_can_be_cancelled(acme: Company, steps: list[str]) -> None:
-    run("close", acme.slug, *REASON)
+    run_tenant_command("close", acme.slug, *REASON)
 
     for step in steps:
-        run(step, acme.slug, *REASON)
+        run_tenant_command(step, acme.slug, *REASON)
 
     assert read_published(acme).status is TenantStatus.ACTIVE
     assert Tenant.objects.get(id=acme.tenant_id).closes_at is None
 
 
 def test_a_closed_tenant_stays_closed(acme: Company) -> None:
-    run("close", acme.slug, *REASON)
-    run("close-now", acme.slug, "--confirm", acme.slug, *REASON)
+    run_tenant_command("close", acme.slug, *REASON)
+    run_tenant_command("close-now", acme.slug, "--confirm", acme.slug, *REASON)
 
     for status in TenantStatus:
         with pytest.raises(Conflict, match="closed"):
@@ -184,25 +185,27 @@ def test_a_reason_with_a_nul_character_is_refused(acme: Company) -> None:
 
 def test_an_unknown_tenant_is_an_error_of_the_command() -> None:
     with pytest.raises(CommandError, match="does not exist"):
-        run("suspend", "nobody-here", *REASON)
+        run_tenant_command("suspend", "nobody-here", *REASON)
 
 
 def test_an_operator_can_remove_a_tenants_identity_provider(acme: Company) -> None:
     other = make_company("globex", GLOBEX)
-    new = OidcProviderConfig("https://id.example", "caret", "the secret")
+    provider = OidcProviderConfig("https://id.example", "caret", "the secret")
     for company in (acme, other):
-        set_provider(actor=company.platform, new=new, now=timezone.now())
+        set_provider(actor=company.platform, new=provider, now=timezone.now())
 
-    output = run("drop-identity-provider", acme.slug, "--reason", "its certificate ran out")
+    output = run_tenant_command(
+        "drop-identity-provider", acme.slug, "--reason", "its certificate expired"
+    )
 
     assert "Removed https://id.example." in output
     assert get_rules(actor=acme.platform).provider is None
     assert get_rules(actor=other.platform).provider is not None
     with tenant_scope(acme.tenant_id):
         entry = AuditEntry.objects.get(action="identity_provider.removed")
-    assert (entry.actor_kind, entry.reason) == ("platform", "its certificate ran out")
+    assert (entry.actor_kind, entry.reason) == ("platform", "its certificate expired")
 
 
 def test_removing_a_missing_provider_is_an_error(acme: Company) -> None:
     with pytest.raises(CommandError, match="has no identity provider"):
-        run("drop-identity-provider", acme.slug, *REASON)
+        run_tenant_command("drop-identity-provider", acme.slug, *REASON)

@@ -1,4 +1,4 @@
-"""Usage is reported to Stripe once despite failures; usage that may be missing is listed."""
+"""Usage is reported to Stripe once despite failures; a reconciliation lists differences."""
 
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
@@ -83,7 +83,7 @@ def find_differences(stripe: HttpStripe, company: Company) -> list[MeterComparis
     return [comparison for comparison in comparisons if not comparison.is_reconciled]
 
 
-ALL_SUMS = {
+USED_TOKENS_BY_EVENT = {
     "caret_fast_prompt_tokens": 20,
     "caret_fast_cached_prompt_tokens": 1_880,
     "caret_fast_generated_tokens": 12,
@@ -95,7 +95,7 @@ def test_posted_usage_is_reported(
 ) -> None:
     assert send_due_events(stripe, company.tenant_id, now=NOW) == 3
 
-    assert sum_events_by_name(server) == ALL_SUMS
+    assert sum_events_by_name(server) == USED_TOKENS_BY_EVENT
     assert find_differences(stripe, company) == []
 
 
@@ -103,11 +103,11 @@ def test_sent_events_are_not_sent_again(
     company: Company, stripe: HttpStripe, server: StripeServer
 ) -> None:
     send_due_events(stripe, company.tenant_id, now=NOW)
-    calls = server.num_calls
+    calls_before = server.num_calls
 
     send_due_events(stripe, company.tenant_id, now=NOW + timedelta(days=2))
 
-    assert server.num_calls == calls
+    assert server.num_calls == calls_before
 
 
 @pytest.mark.parametrize(
@@ -120,13 +120,14 @@ def test_sent_events_are_not_sent_again(
 def test_usage_is_counted_once_despite_failures(
     company: Company, stripe: HttpStripe, server: StripeServer, fault: Fault
 ) -> None:
-    server.faults = [fault] * 4
+    server.faults = [fault] * 4  # all of the first three calls, and one retry
+
     send_due_events(stripe, company.tenant_id, now=NOW)
     server.now = NOW + HOUR
     send_due_events(stripe, company.tenant_id, now=NOW + HOUR)
     send_due_events(stripe, company.tenant_id, now=NOW + 2 * HOUR)
 
-    assert sum_events_by_name(server) == ALL_SUMS
+    assert sum_events_by_name(server) == USED_TOKENS_BY_EVENT
     assert find_differences(stripe, company) == []
 
 
@@ -139,7 +140,7 @@ def test_an_unreachable_server_is_retried_until_it_responds(
 
     server.now = NOW + 50 * HOUR
     assert send_due_events(stripe, company.tenant_id, now=server.now) == 3
-    assert sum_events_by_name(server) == ALL_SUMS
+    assert sum_events_by_name(server) == USED_TOKENS_BY_EVENT
 
 
 def test_an_event_that_may_have_arrived_is_not_resent_after_24_hours(
@@ -152,7 +153,7 @@ def test_an_event_that_may_have_arrived_is_not_resent_after_24_hours(
     send_due_events(stripe, company.tenant_id, now=server.now)
 
     # Stripe recognizes a repeated event for 24 hours. After that, it would count it twice.
-    assert sum_events_by_name(server) == ALL_SUMS
+    assert sum_events_by_name(server) == USED_TOKENS_BY_EVENT
     assert {comparison.stuck for comparison in find_differences(stripe, company)} == {1}
 
 
@@ -197,16 +198,16 @@ def test_a_rejected_event_keeps_its_error_and_is_not_retried(
 
 
 def test_an_error_about_a_wrong_key_does_not_contain_the_key(server: StripeServer) -> None:
-    wrong = HttpStripe(server.url, "sk_wrong_secret")
+    wrong_client = HttpStripe(server.url, "sk_wrong_secret")
 
-    with pytest.raises(StripeRejected) as refused:
-        wrong.create_customer(key="k", name="Acme", tenant_id="t")
+    with pytest.raises(StripeRejected) as exc_info:
+        wrong_client.create_customer(key="k", name="Acme", tenant_id="t")
 
-    assert "sk_wrong" not in str(refused.value)
+    assert "sk_wrong" not in str(exc_info.value)
 
 
 @pytest.mark.parametrize(
-    ("fault", "kind"),
+    ("fault", "error_class"),
     [
         (Fault(500), StripeOutcomeUnknown),
         (Fault(429), StripeUnreachable),
@@ -214,11 +215,11 @@ def test_an_error_about_a_wrong_key_does_not_contain_the_key(server: StripeServe
     ],
 )
 def test_errors_tell_whether_an_event_may_have_arrived(
-    stripe: HttpStripe, server: StripeServer, fault: Fault, kind: type[Exception]
+    stripe: HttpStripe, server: StripeServer, fault: Fault, error_class: type[Exception]
 ) -> None:
     server.faults = [fault]
 
-    with pytest.raises(kind):
+    with pytest.raises(error_class):
         stripe.send_event(MeterEvent("i", METERS[0], "cus_0000", 1, NOW))
 
 
@@ -256,16 +257,20 @@ def test_usage_posted_before_the_customer_existed_is_reported(
     ensure_customer(stripe, company.tenant_id, now=NOW)
     send_due_events(stripe, company.tenant_id, now=NOW)
 
-    assert sum_events_by_name(server) == ALL_SUMS
+    assert sum_events_by_name(server) == USED_TOKENS_BY_EVENT
 
 
-def test_a_late_record_is_reported_with_a_time_that_stripe_accepts(
-    company: Company, stripe: HttpStripe, server: StripeServer
-) -> None:
-    send_due_events(stripe, company.tenant_id, now=NOW)
+def test_an_event_has_the_nearest_time_to_noon_that_stripe_accepts() -> None:
+    """It is at most 30 days old, and not in the future."""
     assert choose_event_time(date(2026, 1, 1), NOW) == NOW - timedelta(days=30)
     assert choose_event_time(NOW.date(), NOW - 2 * HOUR) == NOW - 2 * HOUR
     assert choose_event_time(date(2026, 10, 3), NOW) == datetime(2026, 10, 3, 12, tzinfo=UTC)
+
+
+def test_a_late_record_is_accepted_by_stripe(
+    company: Company, stripe: HttpStripe, server: StripeServer
+) -> None:
+    send_due_events(stripe, company.tenant_id, now=NOW)
     add_usage(company, datetime(2026, 10, 1, tzinfo=UTC))
 
     assert send_due_events(stripe, company.tenant_id, now=NOW) == 3
@@ -275,7 +280,7 @@ def test_a_late_record_is_reported_with_a_time_that_stripe_accepts(
 def test_concurrent_workers_send_each_event_once(
     company: Company, stripe: HttpStripe, server: StripeServer
 ) -> None:
-    calls = server.num_calls
+    calls_before = server.num_calls
 
     def send() -> None:
         try:
@@ -289,8 +294,8 @@ def test_concurrent_workers_send_each_event_once(
     for worker in workers:
         worker.join()
 
-    assert server.num_calls == calls + 3
-    assert sum_events_by_name(server) == ALL_SUMS
+    assert server.num_calls == calls_before + len(USED_TOKENS_BY_EVENT)
+    assert sum_events_by_name(server) == USED_TOKENS_BY_EVENT
 
 
 def test_each_tenants_usage_is_reported_separately(
@@ -358,7 +363,7 @@ def test_an_unexpected_error_of_one_tenant_is_logged_and_stops_no_other(
 
 
 def test_retry_delays_grow_to_an_hour() -> None:
-    assert [compute_stripe_backoff(n) for n in (1, 2, 30)] == [
+    assert [compute_stripe_backoff(attempt) for attempt in (1, 2, 30)] == [
         timedelta(minutes=1),
         timedelta(minutes=2),
         HOUR,

@@ -37,7 +37,7 @@ def add_to_team(company: Company, team: TeamView, person: Person) -> TeamView:
     )
 
 
-def members_of(company: Company, team: TeamView) -> set[str]:
+def list_member_ids(company: Company, team: TeamView) -> set[str]:
     page = read_page_of_members(actor=company.platform, limit=200, cursor=None, team_id=team.id)
     return {row.user_id for row in page.rows}
 
@@ -49,7 +49,7 @@ def test_a_member_may_be_in_several_teams(company: Company) -> None:
     counts = [add_to_team(company, team, ada).num_members for team in teams]
 
     assert counts == [1, 1]
-    assert all(members_of(company, team) == {ada.user_id} for team in teams)
+    assert all(list_member_ids(company, team) == {ada.user_id} for team in teams)
 
 
 def test_adding_a_member_twice_has_no_effect(company: Company) -> None:
@@ -117,7 +117,7 @@ def test_deleting_a_team_deletes_its_memberships(company: Company) -> None:
 
     delete_team(actor=company.platform, team_id=team.id, now=timezone.now())
 
-    assert members_of(company, team) == set()
+    assert list_member_ids(company, team) == set()
     with pytest.raises(NotFound):
         find_team(actor=company.platform, team_id=team.id)
 

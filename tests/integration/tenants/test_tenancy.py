@@ -146,9 +146,9 @@ def test_two_tenants_can_have_keys_with_the_same_lookup_id() -> None:
     make_key(second, second.developer)
 
     with tenant_scope(second.tenant_id):
-        renamed = ApiKey.objects.update(lookup_id=shared_id)
+        num_updated = ApiKey.objects.update(lookup_id=shared_id)
 
-    assert renamed == 1
+    assert num_updated == 1
 
 
 def test_a_scope_of_another_tenant_cannot_be_nested(tenants_with_keys: Cast) -> None:

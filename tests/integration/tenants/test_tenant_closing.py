@@ -83,13 +83,15 @@ def test_a_tenant_is_closed_and_deleted_after_the_grace_period(
     assert (status_during, status_after) == (TenantStatus.CLOSING, TenantStatus.CLOSED)
     with export_file.open("rb") as file:
         assert verify_pack(file, load_signing_keys().public_keys())
-    facts = verify_certificate(certificate_file.read_bytes(), load_signing_keys().public_keys())
-    assert (facts["tenant"], facts["reason"]) == (company.slug, "shredding")
-    closed = find_company_closure(company)
-    assert closed.certificate == certificate_file.read_text()
-    assert (closed.is_erasing, closed.closes_at) == (False, None)
-    close_due_tenants(now=timezone.now())
-    assert find_company_closure(company) == closed
+    certificate = verify_certificate(
+        certificate_file.read_bytes(), load_signing_keys().public_keys()
+    )
+    assert (certificate["tenant"], certificate["reason"]) == (company.slug, "shredding")
+    closure = find_company_closure(company)
+    assert closure.certificate == certificate_file.read_text()
+    assert (closure.is_erasing, closure.closes_at) == (False, None)
+    close_due_tenants(now=timezone.now())  # a further run of the worker changes nothing
+    assert find_company_closure(company) == closure
 
 
 def test_the_final_export_is_kept_until_the_tenant_closes_and_is_audited(company: Company) -> None:
@@ -97,30 +99,30 @@ def test_the_final_export_is_kept_until_the_tenant_closes_and_is_audited(company
 
     run_due_jobs(clock=timezone.now, max_run_s=600)
 
-    closed = find_company_closure(company)
-    assert closed.final_export is not None
-    assert (closed.final_export.state, closed.final_export.expires_at) == (
+    closure = find_company_closure(company)
+    assert closure.final_export is not None
+    assert (closure.final_export.state, closure.final_export.expires_at) == (
         JobState.FINISHED,
         closes_at,
     )
     with tenant_scope(company.tenant_id):
-        job = ExportJob.objects.get(id=closed.final_export.id)
+        job = ExportJob.objects.get(id=closure.final_export.id)
         assert job.rows_done > 0
         assert AuditEntry.objects.filter(
             action="export.requested", target=f"export:{job.id}"
         ).exists()
 
 
-@pytest.mark.parametrize("target", [TenantStatus.ACTIVE, TenantStatus.SUSPENDED])
+@pytest.mark.parametrize("status", [TenantStatus.ACTIVE, TenantStatus.SUSPENDED])
 def test_closing_is_cancelled_within_the_grace_period(
-    company: Company, target: TenantStatus
+    company: Company, status: TenantStatus
 ) -> None:
     begin_company_closing(company)
 
-    change_status(actor=company.platform, status=target, reason="mistake", now=timezone.now())
+    change_status(actor=company.platform, status=status, reason="mistake", now=timezone.now())
     close_due_tenants(now=timezone.now())
 
-    assert read_status(company) == target
+    assert read_status(company) == status
     assert find_company_closure(company).closes_at is None
 
 
@@ -151,23 +153,23 @@ def test_a_cancelled_final_export_does_not_delay_the_closing(company: Company) -
 
 
 def test_a_legal_hold_delays_the_deletion_until_it_is_released(company: Company) -> None:
-    new = NewHold("Case 4711", "court order")
-    hold_id = place_hold(actor=company.platform, new=new, now=timezone.now())
+    hold = NewHold("Case 4711", "court order")
+    hold_id = place_hold(actor=company.platform, new=hold, now=timezone.now())
     begin_company_closing(company)
     run_due_jobs(clock=timezone.now, max_run_s=600)
 
     end_grace_period(company)
-    on_hold = find_company_closure(company)
+    closure_on_hold = find_company_closure(company)
     release_hold(actor=company.platform, hold_id=hold_id, reason="over", now=timezone.now())
     close_due_tenants(now=timezone.now())
 
     assert read_status(company) == TenantStatus.CLOSED
-    assert (on_hold.is_erasing, find_company_closure(company).is_erasing) == (False, True)
+    assert (closure_on_hold.is_erasing, find_company_closure(company).is_erasing) == (False, True)
 
 
 def test_a_delay_is_logged_once_however_often_the_worker_runs(company: Company) -> None:
-    new = NewHold("Case 4712", "court order")
-    place_hold(actor=company.platform, new=new, now=timezone.now())
+    hold = NewHold("Case 4712", "court order")
+    place_hold(actor=company.platform, new=hold, now=timezone.now())
     begin_company_closing(company)
     run_due_jobs(clock=timezone.now, max_run_s=600)
 
@@ -193,14 +195,16 @@ def test_an_impossible_grace_period_changes_nothing(company: Company, days: int)
     assert read_status(company) == TenantStatus.ACTIVE
 
 
-def test_only_operators_begin_closing_a_tenant(company: Company) -> None:
+def test_only_operators_can_begin_to_close_a_tenant(company: Company) -> None:
     with pytest.raises(Forbidden):
         begin_closing(
             actor=company.people[Role.OWNER].actor, reason="x", now=timezone.now(), grace_days=1
         )
 
 
-def test_there_is_no_file_before_the_export_is_finished(company: Company, tmp_path: Path) -> None:
+def test_nothing_can_be_downloaded_before_the_export_is_finished(
+    company: Company, tmp_path: Path
+) -> None:
     with pytest.raises(CommandError, match="is not closing"):
         call_command("tenant", "closing", company.slug, "--export", str(tmp_path / "x"))
     begin_company_closing(company)
@@ -209,6 +213,11 @@ def test_there_is_no_file_before_the_export_is_finished(company: Company, tmp_pa
         call_command("tenant", "closing", company.slug, "--export", str(tmp_path / "x"))
     with pytest.raises(CommandError, match="no certificate"):
         call_command("tenant", "closing", company.slug, "--certificate", str(tmp_path / "x"))
+
+
+def test_closing_begins_only_once(company: Company) -> None:
+    begin_company_closing(company)
+
     with pytest.raises(Conflict):
         begin_company_closing(company)
 

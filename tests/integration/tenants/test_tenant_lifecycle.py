@@ -64,7 +64,7 @@ def make_owner_email(slug: str) -> str:
     return f"olga@{slug}.example"
 
 
-def run(*arguments: str) -> str:
+def run_tenant_command(*arguments: str) -> str:
     output = StringIO()
     call_command("tenant", *arguments, stdout=output)
     return output.getvalue()
@@ -174,7 +174,7 @@ def test_a_taken_slug_is_a_conflict_and_mails_nobody(slug: str) -> None:
     assert mail.outbox == []
 
 
-def test_an_operator_who_may_only_read_creates_nothing(slug: str) -> None:
+def test_an_operator_with_read_only_access_creates_nothing(slug: str) -> None:
     def make_read_only_operator(tenant_id: TenantId) -> Actor:
         operator = OperatorIdentity("ola", can_change=False)
         return Actor(tenant_id, None, Role.AUDITOR, None, "", operator=operator)
@@ -199,7 +199,7 @@ def test_a_second_invitation_of_the_owner_replaces_the_first(slug: str) -> None:
         find_open_invitation(text=find_token(onboarded.owner_invitation.url), now=timezone.now())
 
 
-def test_an_invitation_of_a_further_owner_leaves_others_open() -> None:
+def test_an_invitation_of_another_owner_leaves_earlier_invitations_open() -> None:
     acme = make_company("acme", ACME)
 
     invitations = [
@@ -212,7 +212,7 @@ def test_an_invitation_of_a_further_owner_leaves_others_open() -> None:
         assert open_invitation.tenant_id == acme.tenant_id
 
 
-def test_a_tenants_administrator_cannot_invite_an_owner_as_an_operator_does() -> None:
+def test_a_tenants_administrator_cannot_invite_an_owner() -> None:
     globex = make_company("globex", GLOBEX)
 
     with pytest.raises(Forbidden):
@@ -242,11 +242,12 @@ def test_a_tenants_administrator_cannot_rename_it() -> None:
 
 
 def test_the_command_creates_a_tenant_and_prints_the_invitation_link(slug: str, plan: str) -> None:
-    output = run(
+    output = run_tenant_command(
         *("create", slug, "--name", "Initech", "--owner", make_owner_email(slug), "--plan", plan)
     )
 
     token = find_token(output)
+    # Invitations are open for seven days.
     invitation = find_open_invitation(text=token, now=timezone.now() + timedelta(days=6))
     assert (invitation.email, invitation.tenant_name) == (
         make_owner_email(slug),
@@ -254,21 +255,23 @@ def test_the_command_creates_a_tenant_and_prints_the_invitation_link(slug: str, 
     )
     assert parse_token(BearerTokenKind.INVITATION, token) is not None
     assert f"Created the tenant {slug}." in output
-    assert re.search(rf"^{slug} +active +local +Initech$", run("list"), re.MULTILINE)
+    assert re.search(rf"^{slug} +active +local +Initech$", run_tenant_command("list"), re.MULTILINE)
 
 
-def test_the_command_renames_suspends_and_resumes(slug: str) -> None:
+def test_the_command_renames_suspends_and_resumes_a_tenant(slug: str) -> None:
     onboard(slug)
 
-    assert f"{slug} is now called Initrode." in run("rename", slug, "Initrode", *REASON)
-    assert f"{slug} is suspended" in run("suspend", slug, *REASON)
-    assert f"{slug} is active" in run("resume", slug, *REASON)
+    assert f"{slug} is now called Initrode." in run_tenant_command(
+        "rename", slug, "Initrode", *REASON
+    )
+    assert f"{slug} is suspended" in run_tenant_command("suspend", slug, *REASON)
+    assert f"{slug} is active" in run_tenant_command("resume", slug, *REASON)
 
 
 def test_the_command_invites_the_owner_again(slug: str) -> None:
     onboard(slug, owner_email=f"typo@{slug}.example")
 
-    output = run("invite-owner", slug, make_owner_email(slug))
+    output = run_tenant_command("invite-owner", slug, make_owner_email(slug))
 
     invitation = find_open_invitation(text=find_token(output), now=timezone.now())
     assert invitation.email == make_owner_email(slug)
@@ -276,6 +279,8 @@ def test_the_command_invites_the_owner_again(slug: str) -> None:
 
 def test_the_command_refuses_a_reserved_slug_and_an_unknown_tenant(slug: str) -> None:
     with pytest.raises(CommandError, match="The slug support is reserved"):
-        run("create", "support", "--name", "Initech", "--owner", make_owner_email(slug))
+        run_tenant_command(
+            "create", "support", "--name", "Initech", "--owner", make_owner_email(slug)
+        )
     with pytest.raises(CommandError, match="does not exist"):
-        run("rename", slug, "Initrode", *REASON)
+        run_tenant_command("rename", slug, "Initrode", *REASON)

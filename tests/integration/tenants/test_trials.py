@@ -17,7 +17,6 @@ from tenants.base.permissions import Role
 from tenants.identity.members.tenant_status import set_status
 from tenants.identity.trials import send_due_reminders, set_trial_end
 from tenants.models import Tenant
-from tenants.security.authorization.directory import find_tenant
 from tests.fixtures.companies import ACME, Company, make_company
 
 TODAY = timezone.now().date()
@@ -33,16 +32,17 @@ def _mails_in_memory(settings: LazySettings) -> None:
 @pytest.fixture
 def company() -> Company:
     tenant = make_company("raviga", ACME)
-    start_trial(tenant, LAST_DAY)
+    set_last_day(tenant, LAST_DAY)
     return tenant
 
 
-def start_trial(company: Company, ends_on: date | None) -> None:
+def set_last_day(company: Company, ends_on: date | None) -> None:
     set_trial_end(actor=company.platform, ends_on=ends_on, reason="", now=timezone.now())
 
 
-def remind(company: Company, *, days_before: int) -> list[str]:
-    """Let the worker run on that day, and return the subjects that the owner gets."""
+def run_reminder_worker(company: Company, *, days_before: int) -> list[str]:
+    """Run the worker that many days before the last day, and return the subjects that the owner
+    gets. Negative days are after the last day."""
     mail.outbox = []
     at = datetime.combine(LAST_DAY - timedelta(days=days_before), datetime.min.time(), UTC)
     send_due_reminders(now=at)
@@ -50,7 +50,7 @@ def remind(company: Company, *, days_before: int) -> list[str]:
     return [str(message.subject) for message in mail.outbox if message.to == [olga]]
 
 
-def published_end(company: Company) -> datetime | None:
+def read_published_end(company: Company) -> datetime | None:
     data = redis_connection.connect_to_redis().hget(SNAPSHOTS, company.tenant_id)
     assert isinstance(data, bytes)
     ends_at_ms = decode_snapshot(data).trial_ends_at_ms
@@ -60,45 +60,54 @@ def published_end(company: Company) -> datetime | None:
 def test_gateways_learn_when_the_last_day_is_over(company: Company) -> None:
     next_day = LAST_DAY + timedelta(days=1)
 
-    assert published_end(company) == datetime(
+    assert read_published_end(company) == datetime(
         next_day.year, next_day.month, next_day.day, tzinfo=UTC
     )
-    start_trial(company, None)
-    assert published_end(company) is None
+    set_last_day(company, None)
+    assert read_published_end(company) is None
 
 
-def test_owners_are_reminded_a_week_and_a_day_before_and_at_the_end(company: Company) -> None:
-    subjects = [remind(company, days_before=days) for days in (8, 7, 6, 1, 0, -1, -2)]
+def test_owners_are_reminded_a_week_before_a_day_before_and_after_the_last_day(
+    company: Company,
+) -> None:
+    subjects = [run_reminder_worker(company, days_before=days) for days in (8, 7, 6, 1, 0, -1, -2)]
 
-    ends, ended = (f"The trial of Raviga {verb} on {LAST_DAY}" for verb in ("ends", "ended"))
+    ends = f"The trial of Raviga ends on {LAST_DAY}"
+    ended = f"The trial of Raviga ended on {LAST_DAY}"
     assert subjects == [[], [ends], [], [ends], [], [ended], []]
 
 
 def test_a_reminder_missed_the_day_before_is_sent_on_the_last_day(company: Company) -> None:
-    assert len(remind(company, days_before=0)) == 1
-    assert remind(company, days_before=0) == []
+    assert len(run_reminder_worker(company, days_before=0)) == 1
+    assert run_reminder_worker(company, days_before=0) == []
 
 
-def test_a_new_trial_reminds_again_and_a_paying_tenant_is_not_reminded(company: Company) -> None:
-    assert len(remind(company, days_before=1)) == 1
-    start_trial(company, LAST_DAY)
-    assert len(remind(company, days_before=1)) == 1
-    start_trial(company, None)
-    assert remind(company, days_before=-1) == []
+def test_owners_are_reminded_again_of_a_new_trial(company: Company) -> None:
+    assert len(run_reminder_worker(company, days_before=1)) == 1
+
+    set_last_day(company, LAST_DAY)
+
+    assert len(run_reminder_worker(company, days_before=1)) == 1
+
+
+def test_a_tenant_that_has_no_trial_any_more_is_not_reminded(company: Company) -> None:
+    set_last_day(company, None)
+
+    assert run_reminder_worker(company, days_before=-1) == []
 
 
 def test_a_suspended_tenant_is_not_reminded(company: Company) -> None:
     set_status(actor=company.platform, status=TenantStatus.SUSPENDED, reason="", now=timezone.now())
 
-    assert remind(company, days_before=1) == []
+    assert run_reminder_worker(company, days_before=1) == []
 
 
 @pytest.mark.parametrize("day", [TODAY, TODAY - timedelta(days=1), date(9999, 12, 31)])
 def test_a_trial_cannot_end_today_or_too_far_ahead(company: Company, day: date) -> None:
-    with pytest.raises(InvalidValue) as refused:
-        start_trial(company, day)
+    with pytest.raises(InvalidValue) as exc_info:
+        set_last_day(company, day)
 
-    assert refused.value.field == "trial_ends_on"
+    assert exc_info.value.field == "trial_ends_on"
     assert Tenant.objects.get(id=company.tenant_id).trial_ends_on == LAST_DAY
 
 
@@ -109,14 +118,14 @@ def test_an_owner_cannot_lengthen_the_trial(company: Company) -> None:
         )
 
 
-def test_the_command_creates_a_tenant_with_a_trial_and_changes_it(settings: LazySettings) -> None:
+def test_the_command_creates_a_tenant_with_a_trial_and_changes_it() -> None:
     slug = f"raviga-{secrets.token_hex(4)}"
-    names = ("--name", "Raviga", "--owner", f"olga@{slug}.example")
+    arguments = ("--name", "Raviga", "--owner", f"olga@{slug}.example")
 
-    call_command("tenant", "create", slug, *names, "--trial-ends", LAST_DAY.isoformat())
+    call_command("tenant", "create", slug, *arguments, "--trial-ends", LAST_DAY.isoformat())
     assert Tenant.objects.get(slug=slug).trial_ends_on == LAST_DAY
-    call_command("tenant", "trial", slug, "--reason", "test")
+    call_command("tenant", "trial", slug, "--reason", "test")  # without a day: no trial
     assert Tenant.objects.get(slug=slug).trial_ends_on is None
     with pytest.raises(CommandError):
         call_command("tenant", "trial", slug, "tomorrow", "--reason", "test")
-    assert find_tenant(slug=slug) is not None
+    assert Tenant.objects.get(slug=slug).trial_ends_on is None

@@ -46,7 +46,7 @@ def alice(company: Company) -> Person:
     return make_colleague(company, Role.ADMINISTRATOR)
 
 
-def service_key(actor: Actor, name: str = "CI") -> CreatedKey:
+def make_service_key_as(actor: Actor, name: str = "CI") -> CreatedKey:
     request = KeyRequest(KeyKind.SERVICE, None, name, None, scopes=SCOPES)
     return create_key(actor=actor, new=request, now=timezone.now())
 
@@ -57,21 +57,23 @@ def list_unowned(actor: Actor) -> list[LookupId]:
 
 
 def remove(actor: Actor, person: Person) -> list[LookupId]:
+    """Remove a member, and return the keys that become unowned."""
     removed = remove_member(actor=actor, user_id=person.user_id, reason="left", now=timezone.now())
     return [key.lookup_id for key in removed.keys]
 
 
 def demote(actor: Actor, person: Person) -> list[LookupId]:
+    """Make a member an auditor, and return the keys that become unowned."""
     role_change = change_role(
         actor=actor, user_id=person.user_id, role=Role.AUDITOR, reason="", now=timezone.now()
     )
     return [key.lookup_id for key in role_change.unowned_keys.keys]
 
 
-def test_a_key_records_its_creator_and_the_user_shown_its_secret(
+def test_a_key_records_its_creator_and_the_last_user_who_saw_its_secret(
     alice: Person, owner: Person
 ) -> None:
-    created = service_key(alice.actor)
+    created = make_service_key_as(alice.actor)
     rotation = KeyRotation(overlap=timedelta(0))
 
     rotated = rotate_key(
@@ -83,12 +85,12 @@ def test_a_key_records_its_creator_and_the_user_shown_its_secret(
     assert rotated.key.issued_by_email == owner.email
 
 
-def test_removing_a_keys_creator_lists_the_keys_that_stay_active(
-    alice: Person, owner: Person
-) -> None:
-    alices_key, owners_key = service_key(alice.actor).key, service_key(owner.actor).key
+def test_removing_a_keys_creator_makes_the_key_unowned(alice: Person, owner: Person) -> None:
+    alices_key = make_service_key_as(alice.actor).key
+    owners_key = make_service_key_as(owner.actor).key
 
     assert list_unowned(owner.actor) == []
+
     assert remove(owner.actor, alice) == [alices_key.lookup_id]
 
     assert list_unowned(owner.actor) == [alices_key.lookup_id]
@@ -96,27 +98,26 @@ def test_removing_a_keys_creator_lists_the_keys_that_stay_active(
     assert key.issued_by_email == owner.email
 
 
-def test_demoting_a_keys_creator_lists_the_keys_that_stay_active(
-    alice: Person, owner: Person
-) -> None:
-    service_key_row = service_key(alice.actor).key
+def test_demoting_a_keys_creator_makes_the_key_unowned(alice: Person, owner: Person) -> None:
+    key = make_service_key_as(alice.actor).key
 
-    assert demote(owner.actor, alice) == [service_key_row.lookup_id]
+    assert demote(owner.actor, alice) == [key.lookup_id]
 
-    assert list_unowned(owner.actor) == [service_key_row.lookup_id]
+    assert list_unowned(owner.actor) == [key.lookup_id]
 
 
 def test_keys_created_by_a_users_key_belong_to_that_user(alice: Person, owner: Person) -> None:
-    first = service_key(alice.actor)
+    first = make_service_key_as(alice.actor)
     bearer = authenticate_key(text=first.text, address=None, now=timezone.now())
-    second = service_key(bearer, "made by a key")
+
+    second = make_service_key_as(bearer, "made by a key")
 
     assert second.key.created_by_email == alice.email
     assert remove(owner.actor, alice) == [second.key.lookup_id, first.key.lookup_id]
 
 
 def test_rotating_or_revoking_a_key_ends_its_unowned_state(alice: Person, owner: Person) -> None:
-    rotated, revoked = service_key(alice.actor).key, service_key(alice.actor).key
+    rotated, revoked = make_service_key_as(alice.actor).key, make_service_key_as(alice.actor).key
     remove(owner.actor, alice)
 
     rotate_key(
@@ -139,10 +140,10 @@ def test_developer_keys_are_never_unowned(alice: Person, owner: Person) -> None:
 
 
 def test_restoring_the_creators_role_ends_the_unowned_state(alice: Person, owner: Person) -> None:
-    service_key_row = service_key(alice.actor).key
+    key = make_service_key_as(alice.actor).key
 
     demote(owner.actor, alice)
-    assert list_unowned(owner.actor) == [service_key_row.lookup_id]
+    assert list_unowned(owner.actor) == [key.lookup_id]
     change_role(
         actor=owner.actor,
         user_id=alice.user_id,
@@ -155,14 +156,14 @@ def test_restoring_the_creators_role_ends_the_unowned_state(alice: Person, owner
 
 
 def test_another_tenant_sees_no_unowned_keys(alice: Person, owner: Person, cast: Cast) -> None:
-    service_key(alice.actor)
+    make_service_key_as(alice.actor)
     remove(owner.actor, alice)
 
     assert list_unowned(cast.globex.administrator.actor) == []
 
 
 def test_a_developer_sees_no_unowned_keys_of_the_tenant(alice: Person, owner: Person) -> None:
-    service_key(alice.actor)
+    make_service_key_as(alice.actor)
     remove(owner.actor, alice)
 
     assert list_unowned(Actor(owner.actor.tenant_id, owner.user_id, Role.DEVELOPER, None, "")) == []

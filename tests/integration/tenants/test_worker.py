@@ -28,14 +28,15 @@ def worker(services: Services, tmp_path: Path) -> Iterator[Path]:
         yield log
 
 
-def test_a_record_is_ingested_within_seconds(worker: Path) -> None:
+def test_a_record_is_ingested_within_a_minute(worker: Path) -> None:
     company = make_company("initech", {})
+
     connect_to_redis().xadd(USAGE_STREAM, {USAGE_FIELD: encode_records([outcome(company)])})
 
-    assert wait_for_outcome(company, seconds=60), worker.read_text()
+    assert wait_for_outcome(company, timeout_s=60), worker.read_text()
 
 
-def test_an_export_is_built_within_seconds(worker: Path) -> None:
+def test_an_export_is_built_within_half_a_minute(worker: Path) -> None:
     company = make_company("initech", ACME)
 
     export_id = start_export(company)
@@ -47,7 +48,7 @@ def test_an_export_is_built_within_seconds(worker: Path) -> None:
 
 
 def test_every_task_has_a_queue_and_a_schedule() -> None:
-    our_tasks = _our_tasks()
+    our_tasks = _list_our_tasks()
     conf = caret.celery.app.conf
 
     assert set(conf.task_routes) == our_tasks
@@ -66,28 +67,31 @@ def test_budget_alerts_are_delivered_every_minute_at_least() -> None:
 
 
 def test_every_task_runs_even_if_beat_is_restarted_every_day() -> None:
+    """A restart begins every interval anew, so a task with an interval of a day might never run."""
+    max_interval_s = 6 * 3600
+
     for name, entry in caret.celery.app.conf.beat_schedule.items():
-        assert entry["schedule"] <= 6 * 3600, name  # a restart restarts the intervals
+        assert entry["schedule"] <= max_interval_s, name
 
 
 def test_every_tasks_time_limit_is_below_the_redelivery_timeout() -> None:
     conf = caret.celery.app.conf
     redelivered_after_s = 3600  # kombu's visibility timeout
 
-    for name in _our_tasks():
+    for name in _list_our_tasks():
         task = caret.celery.app.tasks[name]
         soft = task.soft_time_limit or conf.task_soft_time_limit
         hard = task.time_limit or conf.task_time_limit
         assert 0 < soft < hard < redelivered_after_s, name
 
 
-def _our_tasks() -> set[str]:
+def _list_our_tasks() -> set[str]:
     caret.celery.app.loader.import_default_modules()
     return {name for name in caret.celery.app.tasks if name.startswith("tenants.")}
 
 
-def wait_for_outcome(company: Company, *, seconds: float) -> bool:
-    deadline = time.monotonic() + seconds
+def wait_for_outcome(company: Company, *, timeout_s: float) -> bool:
+    deadline = time.monotonic() + timeout_s
     while time.monotonic() < deadline:
         with tenant_scope(company.tenant_id):
             if Outcome.objects.exists():

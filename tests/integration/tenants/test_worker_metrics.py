@@ -84,7 +84,7 @@ def test_tasks_are_counted_by_result_and_duration(
 def test_pending_usage_reports_the_age_of_its_oldest_entry(
     connection: redis.Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # A test cannot add an old entry to a stream that others have written to.
+    # IDs in a stream must increase, so no old entry can be added to the stream of other tests.
     monkeypatch.setattr("tenants.base.worker_metrics.USAGE_STREAM", _STREAM)
     collector = WorkerMetricsCollector(connection, queues=[])
     before = _read_values(list(collector.collect()))
@@ -119,7 +119,9 @@ def test_pending_tasks_are_counted_by_queue(connection: redis.Redis) -> None:
 
 
 @contextmanager
-def _celery(services: Services, folder: Path, *arguments: str, **settings: str) -> Iterator[Path]:
+def _running_celery(
+    services: Services, folder: Path, *arguments: str, **settings: str
+) -> Iterator[Path]:
     paths = os.pathsep.join([str(ROOT), str(ROOT / "platform")])
     environment = {**os.environ, **services.mark, "PYTHONPATH": paths, **settings}
     log = folder / f"{arguments[0]}.log"
@@ -143,8 +145,10 @@ def test_beat_exports_metrics_of_the_workers_tasks(
     port = free_port()
     beat = ("beat", "--pidfile=", "--schedule", str(tmp_path / "schedule"))
     with (
-        _celery(services, tmp_path, "worker", "--concurrency", "1"),
-        _celery(services, tmp_path, *beat, CARET_CONTROL_PLANE_METRICS_PORT=str(port)) as log,
+        _running_celery(services, tmp_path, "worker", "--concurrency", "1"),
+        _running_celery(
+            services, tmp_path, *beat, CARET_CONTROL_PLANE_METRICS_PORT=str(port)
+        ) as log,
     ):
         values = _wait_for_ingestion(f"http://127.0.0.1:{port}/metrics")
 
@@ -156,10 +160,10 @@ def test_beat_exports_metrics_of_the_workers_tasks(
         )
         >= 1
     )
-    moment_s = _find_value(
+    last_success_s = _find_value(
         values, "caret_celery_task_last_success_timestamp_seconds", task="ingest_usage"
     )
-    assert abs(cast(float, moment_s) - time.time()) < TIMEOUT_S
+    assert abs(cast(float, last_success_s) - time.time()) < TIMEOUT_S
     assert _find_value(values, "caret_celery_queue_length", queue="ingest") is not None
 
 

@@ -9,7 +9,7 @@ class Receiver:
 
     def __init__(self) -> None:
         self.received: list[tuple[dict[str, str], bytes]] = []
-        self.statuses: list[int] = []  # of the next responses; then every status is 204
+        self.statuses: list[int] = []  # of the next responses; without any, the status is 204
         receiver = self
 
         class Handler(BaseHTTPRequestHandler):

@@ -18,19 +18,19 @@ ROUTER = {"added_p50": 0.5, "added_p99": 1.0, "max_cpu_ms": 0.5}
 OURS = {"added_p50": 2.0, "added_p99": 20.0, "max_cpu_ms": 3.0}
 
 
-def _measured(values: dict[str, float]) -> Measurements:
+def _make_measurements(values: dict[str, float]) -> Measurements:
     measurements = Measurements()
     measurements.add(**values)
     return measurements
 
 
-def _compared(
+def _report_and_parse_figures(
     capsys: pytest.CaptureFixture[str], router: dict[str, float]
 ) -> tuple[Report, dict[str, tuple[float, bool]]]:
     report = Report("overhead")
-    caret_rows = {name: _measured(OURS) for name in ("websocket", "http", "cold")}
+    caret_rows = {name: _make_measurements(OURS) for name in ("websocket", "http", "cold")}
 
-    _report_multiples(caret_rows, _measured(router), report)
+    _report_multiples(caret_rows, _make_measurements(router), report)
 
     lines = map(json.loads, capsys.readouterr().out.splitlines())
     return report, {line["figure"]: (line["value"], line["passed"]) for line in lines}
@@ -39,7 +39,7 @@ def _compared(
 def test_our_overhead_is_reported_as_a_multiple_of_the_routers(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    report, figures = _compared(capsys, ROUTER)
+    report, figures = _report_and_parse_figures(capsys, ROUTER)
 
     assert figures["websocket.added_p50_to_vllm-router"] == (4.0, True)  # the limit is 1.5 / 0.23
     assert figures["http.added_p99_to_vllm-router"] == (20.0, False)  # the limit is 5 / 0.37
@@ -53,6 +53,6 @@ def test_no_multiple_is_reported_for_a_negative_overhead(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """The router's overhead is a difference of two quantiles, which can be negative."""
-    _, figures = _compared(capsys, ROUTER | {"added_p99": -0.1})
+    _, figures = _report_and_parse_figures(capsys, ROUTER | {"added_p99": -0.1})
 
     assert not any("p99" in figure for figure in figures)

@@ -46,7 +46,7 @@ from caret.capacity.plot import draw_plot
         ({"prefill_tokens_per_s": 1e-300}, "prefill_tokens_per_s"),
     ],
 )
-def test_an_impossible_input_is_rejected_with_its_name(
+def test_the_error_about_an_impossible_input_names_it(
     invalid_input: dict[str, Any], input_name: str
 ) -> None:
     with pytest.raises(InvalidInput, match=input_name):
@@ -94,7 +94,7 @@ def test_a_load_beyond_the_largest_fleet_is_rejected() -> None:
 def test_a_hit_rate_that_overloads_the_fleet_has_a_gpu_count_but_no_times() -> None:
     plan = compute_plan(CapacityInputs(requests_per_s=2_000))
 
-    (cold,) = (at for at in plan.hit_rates if at.hit_rate == 0)
+    (cold,) = (row for row in plan.hit_rates if row.hit_rate == 0)
 
     assert cold.sustained is None
     assert cold.min_gpus > plan.num_gpus
@@ -103,7 +103,7 @@ def test_a_hit_rate_that_overloads_the_fleet_has_a_gpu_count_but_no_times() -> N
 def test_the_p99_falls_as_the_hit_rate_rises() -> None:
     plan = compute_plan(CapacityInputs(requests_per_s=20, num_gpus=20))
 
-    times = [at.sustained.p99_ms for at in plan.hit_rates if at.sustained]
+    times = [row.sustained.p99_ms for row in plan.hit_rates if row.sustained]
 
     assert len(times) == len(plan.hit_rates)
     assert times == sorted(times, reverse=True)
@@ -141,8 +141,8 @@ def test_a_shared_queue_waits_less_than_separate_queues() -> None:
     separate = compute_plan(CapacityInputs(requests_per_s=2_000))
     shared = compute_plan(CapacityInputs(requests_per_s=2_000, queue=Queue.SHARED))
 
-    (shared_wait,) = (at.sustained for at in shared.hit_rates if at.hit_rate == 0.95)
-    (separate_wait,) = (at.sustained for at in separate.hit_rates if at.hit_rate == 0.95)
+    (shared_wait,) = (row.sustained for row in shared.hit_rates if row.hit_rate == 0.95)
+    (separate_wait,) = (row.sustained for row in separate.hit_rates if row.hit_rate == 0.95)
 
     assert shared_wait is not None
     assert separate_wait is not None

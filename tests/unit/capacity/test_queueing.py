@@ -31,6 +31,7 @@ def test_requests_wait_for_one_server_as_the_pollaczek_khinchine_formula_says() 
 @pytest.mark.parametrize("num_servers", [1, 3, 40, 700, 20_000])
 @pytest.mark.parametrize("utilisation", [0.02, 0.5, 0.9, 0.999])
 def test_erlang_c_equals_its_recursion(num_servers: int, utilisation: float) -> None:
+    """The recursion computes Erlang B, the probability of blocking. Erlang C follows from it."""
     offered_load = num_servers * utilisation
     blocked = 1.0
     for number in range(1, num_servers + 1):
@@ -93,12 +94,12 @@ def _simulated_p99_s(rate: float, service: ServiceTime, num_servers: int) -> flo
     """Simulate one queue, first come first served, with `num_servers` servers."""
     rng = random.Random(20261121)
     shares, times = zip(*service.kinds, strict=True)
-    free_at = [0.0] * num_servers
-    now = 0.0
-    stays: list[float] = []
-    for needed in rng.choices(times, shares, k=NUM_ARRIVALS):
-        now += rng.expovariate(rate)
-        ended_at_s = max(now, heapq.heappop(free_at)) + needed
-        heapq.heappush(free_at, ended_at_s)
-        stays.append(ended_at_s - now)
-    return sorted(stays)[int(0.99 * NUM_ARRIVALS)]
+    free_at_s = [0.0] * num_servers
+    now_s = 0.0
+    stays_s: list[float] = []
+    for service_s in rng.choices(times, shares, k=NUM_ARRIVALS):
+        now_s += rng.expovariate(rate)
+        ended_at_s = max(now_s, heapq.heappop(free_at_s)) + service_s
+        heapq.heappush(free_at_s, ended_at_s)
+        stays_s.append(ended_at_s - now_s)
+    return sorted(stays_s)[int(0.99 * NUM_ARRIVALS)]

@@ -125,7 +125,7 @@ class Harness:
         )
         values = {"prefetch": False} | settings
         self.completions = CompletionProvider(state, self.client, Settings(**values))
-        self.at = Position(0, 0)
+        self.at = Position(0, 0)  # the cursor
 
     def _on_grown(self, suggestion: Suggestion) -> None:
         self.grown.append(suggestion)

@@ -1,4 +1,4 @@
-"""The API key of the language server: where it is searched and stored."""
+"""The API key of the language server: the places in which it is found and stored."""
 
 import logging
 import sys
@@ -59,7 +59,7 @@ def test_a_key_file_readable_by_others_is_ignored(
     assert "cpk_live" not in caplog.text
 
 
-def test_the_key_file_that_others_can_read_is_named(tmp_path: Path) -> None:
+def test_a_key_file_that_others_can_read_is_found(tmp_path: Path) -> None:
     private = key_file(tmp_path, "private")
     environment = {"CARET_API_KEY_FILE": str(private)}
     assert find_key_file_open_to_others(environment, tmp_path / "other") is None

@@ -13,6 +13,7 @@ def test_the_delay_doubles_up_to_a_minute() -> None:
 
 
 def test_half_of_the_delay_is_random() -> None:
+    """With the smallest random number, only the other half remains."""
     assert Backoff(lambda: 0.0).next_delay_s() == FIRST_S / 2
 
 

@@ -17,21 +17,24 @@ from caret_ls.workspace import OpenFile, OpenFiles
 
 URI = "file:///nowhere/a.py"
 TEXT = "import os\n\n\ndef f():\n    return 1\n"
-OTHER = FrameFile("b.py", "b = 1\n", 0.0)
+OTHER_FILE = FrameFile("b.py", "b = 1\n", 0.0)
 QUESTION = (ConversationTurn("user", "Why?"),)
 
 
 class Harness:
-    """An open file and a gateway. Each list in `parts` is the streamed answer to one request."""
+    """A chat with an open file and a fake gateway.
 
-    def __init__(self, *parts: list[str | ChatEnd | ChatFailed]) -> None:
-        self.parts = list(parts)
+    Each list in `answers` is the streamed answer to one request.
+    """
+
+    def __init__(self, *answers: list[str | ChatEnd | ChatFailed]) -> None:
+        self.answers = list(answers)
         self.bodies: list[dict[str, Any]] = []
         self.texts: list[str] = []
         self.contexts: list[SentContext] = []
         self.num_refused = 0  # refusals that show that the policy has changed
         self.modes = frozenset({"inline", "chat"})
-        self.is_excluded = False
+        self.is_forbidden = False  # files must not be sent: excluded, secret or generated
         self.address: Address | None = Address("http://127.0.0.1:1", "cpk_test_x")
         self.files = OpenFiles(lambda _: None)
         self.files.open(URI, "python", TEXT)
@@ -42,7 +45,7 @@ class Harness:
                 self.board,
                 lambda _: self.modes,
                 self._can_send,
-                lambda _: RequestContext(files=(OTHER,)),
+                lambda _: RequestContext(files=(OTHER_FILE,)),
                 get_address=lambda: self.address,
                 on_refused=self._on_refused,
             ),
@@ -58,7 +61,7 @@ class Harness:
         )
 
     def _can_send(self, _file: OpenFile) -> bool:
-        return not self.is_excluded
+        return not self.is_forbidden
 
     def _on_refused(self) -> None:
         self.num_refused += 1
@@ -67,7 +70,7 @@ class Harness:
         self, _address: Address, body: dict[str, Any]
     ) -> AsyncGenerator[str | ChatEnd, None]:
         self.bodies.append(body)
-        for part in self.parts.pop(0):
+        for part in self.answers.pop(0):
             if isinstance(part, ChatFailed):
                 raise part
             yield part
@@ -97,7 +100,7 @@ async def test_the_current_file_the_selection_and_open_files_are_sent() -> None:
     assert harness.contexts == [SentContext(("a.py", "b.py"), (4, 5))]
 
 
-async def test_open_files_are_sent_only_if_the_user_wants_it() -> None:
+async def test_other_open_files_are_not_sent_if_the_user_turns_them_off() -> None:
     harness = Harness([ChatEnd("stop")])
 
     await harness.ask(has_open_files=False)
@@ -126,7 +129,7 @@ async def test_without_a_file_only_the_messages_are_sent() -> None:
 
 async def test_a_question_about_excluded_code_is_not_sent() -> None:
     harness = Harness()
-    harness.is_excluded = True
+    harness.is_forbidden = True
 
     result = await harness.ask(start=Position(3, 0), end=Position(5, 0))
 
@@ -137,7 +140,7 @@ async def test_a_question_about_excluded_code_is_not_sent() -> None:
 async def test_a_question_about_a_secret_file_is_not_sent() -> None:
     harness, uri = Harness(), "file:///nowhere/.env"
     harness.files.open(uri, "shellscript", TEXT)
-    harness.is_excluded = True
+    harness.is_forbidden = True
 
     result = await harness.ask(uri=uri, start=Position(3, 0), end=Position(5, 0))
 
@@ -147,7 +150,7 @@ async def test_a_question_about_a_secret_file_is_not_sent() -> None:
 
 async def test_a_question_without_a_selection_is_sent_without_the_excluded_file() -> None:
     harness = Harness([ChatEnd("stop")])
-    harness.is_excluded = True
+    harness.is_forbidden = True
 
     await harness.ask(start=Position(0, 0), end=Position(0, 0))
 
@@ -158,7 +161,7 @@ async def test_a_question_without_a_selection_is_sent_without_the_excluded_file(
 
 async def test_an_earlier_command_does_not_stop_a_question_without_a_selection() -> None:
     harness = Harness([ChatEnd("stop")])
-    harness.is_excluded = True
+    harness.is_forbidden = True
     command = ConversationTurn("user", "Explain", ChatCommand.EXPLAIN)
 
     result = await harness.ask((command, ConversationTurn("assistant", "It adds."), *QUESTION))
@@ -215,7 +218,7 @@ async def test_a_model_without_a_system_role_is_asked_again_without_a_system_mes
     assert [message["role"] for message in harness.bodies[1]["messages"]] == ["user"]
 
 
-async def test_a_withheld_or_shed_chat_gets_an_explanation() -> None:
+async def test_a_withheld_or_shed_answer_has_a_reason() -> None:
     harness = Harness([ChatEnd("filtered")], [ChatEnd("shed")])
 
     results = [await harness.ask(), await harness.ask()]

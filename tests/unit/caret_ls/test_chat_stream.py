@@ -16,12 +16,13 @@ END = b'data: {"choices":[{"delta":{},"finish_reason":"stop"}]}\n\ndata: [DONE]\
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Coroutine[None, None, None]]
 
 
-def event(text: str) -> bytes:
+def text_event(text: str) -> bytes:
     return b"data: " + json.dumps({"choices": [{"delta": {"content": text}}]}).encode() + b"\n\n"
 
 
 @asynccontextmanager
-async def serving(serve: Serve) -> AsyncIterator[Address]:
+async def run_server(serve: Serve) -> AsyncIterator[Address]:
+    """Run a server, and yield its address."""
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
     async with server:
         port = server.sockets[0].getsockname()[1]
@@ -29,13 +30,15 @@ async def serving(serve: Serve) -> AsyncIterator[Address]:
 
 
 @asynccontextmanager
-async def sending(*parts: bytes) -> AsyncIterator[Address]:
+async def server_that_sends(*parts: bytes) -> AsyncIterator[Address]:
+    """Run a server that responds to each request with these bytes and disconnects."""
+
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
         writer.writelines(parts)
         writer.close()
 
-    async with serving(serve) as address:
+    async with run_server(serve) as address:
         yield address
 
 
@@ -44,13 +47,13 @@ async def read_parts(address: Address) -> list[str | ChatEnd]:
 
 
 async def test_texts_are_followed_by_the_end() -> None:
-    async with sending(HEAD, event("Grüße, "), event("😀"), END) as address:
+    async with server_that_sends(HEAD, text_event("Grüße, "), text_event("😀"), END) as address:
         assert await read_parts(address) == ["Grüße, ", "😀", ChatEnd("stop")]
 
 
 async def test_carets_own_finish_reason_is_preferred() -> None:
     end = b'data: {"choices":[{"delta":{},"finish_reason":"content_filter"}],'
-    async with sending(HEAD, end + b'"caret_finish_reason":"shed"}\n\n') as address:
+    async with server_that_sends(HEAD, end + b'"caret_finish_reason":"shed"}\n\n') as address:
         assert await read_parts(address) == [ChatEnd("shed")]
 
 
@@ -62,16 +65,19 @@ async def test_carets_own_finish_reason_is_preferred() -> None:
             "feature_disabled",
         ),
         ((b"HTTP/1.1 502 No\r\ncontent-length: 13\r\n\r\n<html></html>",), "offline"),
-        ((HEAD, event("a"), b'data: {"error":{"code":"revoked_api_key"}}\n\n'), "revoked_api_key"),
-        ((HEAD, event("a")), "offline"),
+        (
+            (HEAD, text_event("a"), b'data: {"error":{"code":"revoked_api_key"}}\n\n'),
+            "revoked_api_key",
+        ),
+        ((HEAD, text_event("a")), "offline"),
         ((HEAD, b"data: nonsense\n\ndata: []\n\n"), "offline"),
         ((), "offline"),
     ],
-)  # fmt: skip
+)
 async def test_a_failure_has_the_gateways_code_or_offline(
     parts: tuple[bytes, ...], code: str
 ) -> None:
-    async with sending(*parts) as address:
+    async with server_that_sends(*parts) as address:
         with pytest.raises(ChatFailed) as exc_info:
             await read_parts(address)
 
@@ -79,8 +85,8 @@ async def test_a_failure_has_the_gateways_code_or_offline(
 
 
 async def test_a_gateway_that_cannot_be_reached_is_offline() -> None:
-    async with sending() as address:
-        pass
+    async with server_that_sends() as address:
+        pass  # the server stops at the end of this block
 
     with pytest.raises(ChatFailed) as exc_info:
         await read_parts(address)
@@ -88,9 +94,11 @@ async def test_a_gateway_that_cannot_be_reached_is_offline() -> None:
     assert exc_info.value.code == "offline"
 
 
-async def test_an_answer_that_a_proxy_held_back_arrives_whole() -> None:
-    async with sending(HEAD + event("a") * 4_000 + END) as address:
-        assert await read_parts(address) == [*("a" for _ in range(4_000)), ChatEnd("stop")]
+async def test_an_answer_that_a_proxy_sends_all_at_once_arrives_whole() -> None:
+    num_events = 4_000  # more bytes than one read returns
+
+    async with server_that_sends(HEAD + text_event("a") * num_events + END) as address:
+        assert await read_parts(address) == [*("a" * num_events), ChatEnd("stop")]
 
 
 async def test_leaving_the_stream_closes_the_connection() -> None:
@@ -99,13 +107,13 @@ async def test_leaving_the_stream_closes_the_connection() -> None:
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         nonlocal is_closed
         await reader.readuntil(b"\r\n\r\n")
-        writer.write(HEAD + event("a"))
+        writer.write(HEAD + text_event("a"))
         while await reader.read(1_000):
-            pass
+            pass  # until the client closes the connection
         is_closed = True
         writer.close()
 
-    async with serving(serve) as address:
+    async with run_server(serve) as address:
         async with aclosing(stream_chat(address, {"messages": []})) as parts:
             await anext(parts)
         await wait_until(lambda: is_closed)

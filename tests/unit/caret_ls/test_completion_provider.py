@@ -93,7 +93,7 @@ async def test_a_newer_keystroke_cancels_the_older_request(harness: Harness) -> 
     older = harness.request_suggestion()
     await harness.wait_for_request(1)
     harness.gateway.respond("1", "a", finish_reason=None)
-    await asyncio.sleep(0.01)
+    await asyncio.sleep(0.01)  # the provider reads the text
     harness.type("x")
     newer = harness.request_suggestion()
     await harness.wait_for_request(2)
@@ -110,7 +110,7 @@ async def test_a_newer_keystroke_joins_a_matching_request(harness: Harness) -> N
     older = harness.request_suggestion()
     await harness.wait_for_request(1)
     harness.gateway.respond("1", "fo", finish_reason=None)
-    await asyncio.sleep(0.01)
+    await asyncio.sleep(0.01)  # the provider reads the text
     harness.type("f")
     newer = harness.request_suggestion()
     await asyncio.sleep(2 * GRACE_S)
@@ -131,7 +131,7 @@ async def test_a_joined_request_that_no_longer_matches_is_replaced_by_a_new_one(
     await harness.wait_for_request(1)
     harness.type("f")
     newer = harness.request_suggestion()
-    await asyncio.sleep(0.01)
+    await asyncio.sleep(0.01)  # the newer keystroke joins the request
     harness.gateway.respond("1", "bar")
     await harness.wait_for_request(2)
     harness.gateway.respond("2", "oo")
@@ -149,10 +149,10 @@ async def test_a_request_cancelled_by_the_editor_is_cancelled_at_the_gateway_aft
     await harness.wait_for_request(1)
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
-    before = list(harness.gateway.cancelled)
+    cancelled_at_once = list(harness.gateway.cancelled)
     await asyncio.sleep(2 * GRACE_S)
 
-    assert before == []
+    assert cancelled_at_once == []
     assert harness.gateway.cancelled == ["1"]
 
 
@@ -172,7 +172,7 @@ async def test_a_delayed_request_is_not_sent_after_another_keystroke(harness: Ha
     harness.spend_allowance()
     harness.debouncer.on_keystroke(harness.clock.now_s)
     first = harness.request_suggestion()
-    await asyncio.sleep(0.01)
+    await asyncio.sleep(0.01)  # the first request begins to wait for its delay
     harness.type("c")
     second = harness.request_suggestion()
     await harness.wait_for_request(1)
@@ -188,7 +188,7 @@ async def test_an_invoked_request_is_not_delayed(harness: Harness) -> None:
     harness.debouncer.on_keystroke(harness.clock.now_s)
     harness.gateway.ready.append(response_frames("c"))
     waiting = harness.request_suggestion()
-    await asyncio.sleep(0.01)
+    await asyncio.sleep(0.01)  # the request begins to wait for its delay
 
     assert harness.gateway.requests == []
     async with asyncio.timeout(10):
@@ -215,7 +215,7 @@ async def test_an_invoked_request_is_sent_in_a_comment(harness: Harness) -> None
 @pytest.mark.parametrize(
     ("response", "reason"),
     [
-        (response_frames("shown?", finish_reason="filtered"), SkipReason.NOTHING_TO_SUGGEST),
+        (response_frames("a + 1", finish_reason="filtered"), SkipReason.NOTHING_TO_SUGGEST),
         (response_frames(), SkipReason.NOTHING_TO_SUGGEST),
         (response_frames(" \n"), SkipReason.NOTHING_TO_SUGGEST),
         (response_frames(finish_reason="shed"), SkipReason.OVERLOADED),
@@ -252,10 +252,10 @@ async def test_requests_resume_after_retry_after(harness: Harness) -> None:
     ]
     await harness.request_suggestion()
     harness.clock.now_s += 1.9
-    too_early = await harness.request_suggestion()
+    offer_before_the_time = await harness.request_suggestion()
     harness.clock.now_s += 0.2
 
-    assert too_early is None
+    assert offer_before_the_time is None
     assert await harness.request_suggestion() is not None
     assert len(harness.gateway.requests) == 2
 
@@ -361,6 +361,7 @@ async def test_a_visible_suggestion_stays_while_its_string_is_typed() -> None:
 
     assert offer is not None
     assert offer.text == 'me text")'
-    harness.type("x")
+
+    harness.type("x")  # other text hides the suggestion, so the rule for strings applies
     assert await harness.request_suggestion() is None
     assert harness.completions.last_reason is SkipReason.IN_STRING

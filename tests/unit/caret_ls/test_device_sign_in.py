@@ -1,4 +1,4 @@
-"""The OAuth device flow of the language server, against scripted answers of a console."""
+"""The language server's sign-in by the OAuth device flow, with scripted answers of a console."""
 
 import asyncio
 from collections.abc import Mapping
@@ -16,8 +16,9 @@ from caret_ls.device_sign_in import (
     wait_for_key,
 )
 
+DEVICE_CODE = "d" * 30
 CODES: Json = {
-    "device_code": "d" * 30,
+    "device_code": DEVICE_CODE,
     "user_code": "BCDF-GHJK",
     "verification_uri": "https://caret.example/device",
     "verification_uri_complete": "https://caret.example/device?code=BCDF-GHJK",
@@ -47,12 +48,14 @@ class Console:
         self.waits_s.append(duration_s)
 
 
-async def codes_of(answer: Any, *, editor: str = "Neovim 0.11") -> DeviceCodes:
-    return await request_codes(Console(answer).post, editor=editor)
+async def request_codes_from(console: Console) -> DeviceCodes:
+    return await request_codes(console.post, editor="Neovim 0.11")
 
 
-async def key_of(console: Console) -> str:
-    return await wait_for_key(console.post, await codes_of(CODES), console.sleep)
+async def poll_for_key(console: Console) -> str:
+    """Poll the console for the API key, with codes from another console."""
+    codes = await request_codes_from(Console(CODES))
+    return await wait_for_key(console.post, codes, console.sleep)
 
 
 async def test_the_editor_names_itself_and_its_machine() -> None:
@@ -66,21 +69,22 @@ async def test_the_editor_names_itself_and_its_machine() -> None:
     # The names are cut to 55 characters.
     assert all(1 <= len(fields[name]) <= 55 for name in ("editor", "machine"))
     assert codes.user_code == "BCDF-GHJK"
-    assert "d" * 30 not in repr(codes)
+    assert DEVICE_CODE not in repr(codes)
 
 
-async def test_the_key_comes_after_the_confirmation() -> None:
+async def test_polling_continues_until_the_key_arrives() -> None:
     console = Console(PENDING, PENDING, TOKEN)
 
-    assert await key_of(console) == "cpk_live_1"
+    assert await poll_for_key(console) == "cpk_live_1"
     assert console.waits_s == [5, 5, 5]
 
 
-async def test_an_interval_grows_when_the_console_says_so_or_does_not_answer() -> None:
+async def test_the_polling_interval_grows_if_the_console_asks_for_it_or_fails_to_answer() -> None:
     console = Console({"error": "slow_down"}, OSError(), ValueError(), PENDING, TOKEN)
 
-    await key_of(console)
+    await poll_for_key(console)
 
+    # `slow_down` adds five seconds; an error doubles the interval.
     assert console.waits_s == [5, 10, 20, 40, 40]
 
 
@@ -96,7 +100,7 @@ async def test_an_interval_grows_when_the_console_says_so_or_does_not_answer() -
 )
 async def test_any_other_answer_ends_the_sign_in(answer: Json, problem: SignInProblem) -> None:
     with pytest.raises(SignInFailed) as exc_info:
-        await key_of(Console(PENDING, answer))
+        await poll_for_key(Console(PENDING, answer))
 
     assert exc_info.value.problem is problem
 
@@ -105,10 +109,10 @@ async def test_the_sign_in_ends_when_the_code_expires() -> None:
     console = Console(*[PENDING] * 200)
 
     with pytest.raises(SignInFailed) as exc_info:
-        await key_of(console)
+        await poll_for_key(console)
 
     assert exc_info.value.problem is SignInProblem.EXPIRED
-    assert sum(console.waits_s) == 600
+    assert sum(console.waits_s) == CODES["expires_in"]
 
 
 @pytest.mark.parametrize(
@@ -125,19 +129,19 @@ async def test_the_sign_in_ends_when_the_code_expires() -> None:
 )
 async def test_a_console_that_gives_no_usable_codes_is_unreachable(answer: Any) -> None:
     with pytest.raises(SignInFailed) as exc_info:
-        await codes_of(answer)
+        await request_codes_from(Console(answer))
 
     assert exc_info.value.problem is SignInProblem.UNREACHABLE
 
 
 async def test_a_console_that_does_not_respond_with_http_is_unreachable() -> None:
-    async def greet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def send_ssh_banner(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
         writer.write(b"SSH-2.0-OpenSSH_9.2\r\n")
         await writer.drain()
         writer.close()
 
-    async with await asyncio.start_server(greet, "127.0.0.1", 0) as server:
+    async with await asyncio.start_server(send_ssh_banner, "127.0.0.1", 0) as server:
         port = server.sockets[0].getsockname()[1]
         with pytest.raises(SignInFailed) as exc_info:
             await request_codes(make_post(f"http://127.0.0.1:{port}"), editor="Neovim")

@@ -1,4 +1,4 @@
-"""The command that writes a docstring: its request, its edit, and the reasons for having none."""
+"""The command that writes a docstring: its request and its edit, or why there is no edit."""
 
 import asyncio
 
@@ -20,10 +20,12 @@ JSDOC = "class A {\n  f(a) {\n    return a;\n  }\n}\n"
 
 
 class Harness:
+    """A writer with an open file and a fake gateway."""
+
     def __init__(self, text: str = TEXT, language: str = "python") -> None:
         self.gateway = FakeGateway()
         self.modes = frozenset({"docstring"})
-        self.is_excluded = False
+        self.is_forbidden = False  # files must not be sent: excluded, secret or generated
         self.files = OpenFiles(lambda _: None)
         self.file = self.files.open(URI, language, text)
         self.board = StatusBoard(lambda _: None)
@@ -39,7 +41,7 @@ class Harness:
         self.writer = DocstringWriter(state, self.gateway)
 
     def _can_send(self, _file: OpenFile) -> bool:
-        return not self.is_excluded
+        return not self.is_forbidden
 
 
 async def test_a_docstring_is_inserted_below_the_signature() -> None:
@@ -55,7 +57,7 @@ async def test_a_docstring_is_inserted_below_the_signature() -> None:
     assert frame["suffix"] == "\n    return a\n"
 
 
-async def test_a_form_feed_is_no_line_end() -> None:
+async def test_a_form_feed_does_not_end_a_line() -> None:
     harness = Harness("import a\n\f\n" + TEXT)
     harness.gateway.ready.append(response_frames("Return a.", '"""'))
 
@@ -71,7 +73,9 @@ async def test_a_form_feed_is_no_line_end() -> None:
         ('Return a.\n\n    Slowly.\n    """\n    x', '    """Return a.\n\n    Slowly.\n    """\n'),
     ],
 )
-async def test_closing_marks_are_added_or_end_the_text(answer: str, text: str) -> None:
+async def test_missing_closing_marks_are_added_and_text_after_them_is_dropped(
+    answer: str, text: str
+) -> None:
     harness = Harness()
     harness.gateway.ready.append(response_frames(answer))
 
@@ -113,39 +117,39 @@ async def test_a_cancelled_command_cancels_its_request() -> None:
 
 
 async def test_skip_reasons_are_reported_without_a_request() -> None:
-    closed, signed_out, offline, off, excluded, none, has_one = (Harness() for _ in range(7))
+    closed, signed_out, offline, mode_off, excluded = (Harness() for _ in range(5))
+    without_function, with_docstring = Harness(), Harness()
     signed_out.board.set(signed_out_reason=SignedOutReason.NO_KEY)
     offline.board.set(is_connected=False)
-    off.modes = frozenset()
-    excluded.is_excluded = True
-    none.files.open(URI, "python", "x = 1\n")
-    has_one.files.open(URI, "python", 'def f():\n    """Return."""\n')
+    mode_off.modes = frozenset()
+    excluded.is_forbidden = True
+    without_function.files.open(URI, "python", "x = 1\n")
+    with_docstring.files.open(URI, "python", 'def f():\n    """Return."""\n')
     closed.files.close(URI)
-    harnesses = (closed, signed_out, offline, off, excluded, none, has_one)
-
-    reasons = [await harness.writer.write(URI, 0) for harness in harnesses]
-
-    assert reasons == [
-        SkipReason.FILE_CLOSED,
-        SkipReason.SIGNED_OUT,
-        SkipReason.OFFLINE,
-        SkipReason.DOCSTRING_OFF,
-        SkipReason.EXCLUDED,
-        SkipReason.NO_FUNCTION,
-        SkipReason.HAS_DOCSTRING,
+    expected = [
+        (closed, SkipReason.FILE_CLOSED),
+        (signed_out, SkipReason.SIGNED_OUT),
+        (offline, SkipReason.OFFLINE),
+        (mode_off, SkipReason.DOCSTRING_OFF),
+        (excluded, SkipReason.EXCLUDED),
+        (without_function, SkipReason.NO_FUNCTION),
+        (with_docstring, SkipReason.HAS_DOCSTRING),
     ]
-    assert [harness.gateway.requests for harness in harnesses] == [[]] * len(harnesses)
+
+    for harness, reason in expected:
+        assert await harness.writer.write(URI, 0) is reason
+        assert harness.gateway.requests == []
 
 
 @pytest.mark.parametrize(
     ("name", "reason"),
     [(".env.py", SkipReason.SECRET_FILE), ("a_pb2.py", SkipReason.GENERATED_FILE)],
 )
-async def test_a_file_of_another_kind_is_not_reported_as_excluded(
+async def test_a_secret_or_generated_file_has_a_reason_of_its_own(
     name: str, reason: SkipReason
 ) -> None:
     harness, uri = Harness(), f"file:///nowhere/{name}"
-    harness.is_excluded = True
+    harness.is_forbidden = True
     harness.files.open(uri, "python", TEXT)
 
     assert await harness.writer.write(uri, 0) is reason
@@ -162,7 +166,7 @@ async def test_a_file_of_another_kind_is_not_reported_as_excluded(
         (response_frames("a", finish_reason="filtered"), SkipReason.NOTHING_TO_SUGGEST),
     ],
 )
-async def test_the_end_of_the_request_is_reported(
+async def test_a_request_that_ends_without_a_docstring_has_a_reason(
     response: list[dict[str, object] | RequestEnded], reason: SkipReason
 ) -> None:
     harness = Harness()

@@ -10,12 +10,14 @@ words = st.text(alphabet="abc😀", max_size=12)
 
 
 def reference_distance(first: str, second: str) -> int:
+    """Compute the Levenshtein distance row by row in the table of all prefixes."""
     row = list(range(len(second) + 1))
-    for index, left_character in enumerate(first, 1):
-        next_row = [index]
-        for place, right_character in enumerate(second, 1):
-            change = row[place - 1] + (left_character != right_character)
-            next_row.append(min(row[place] + 1, next_row[-1] + 1, change))
+    for row_number, first_character in enumerate(first, 1):
+        next_row = [row_number]
+        for column, second_character in enumerate(second, 1):
+            deletion, insertion = row[column] + 1, next_row[-1] + 1
+            replacement = row[column - 1] + (first_character != second_character)
+            next_row.append(min(deletion, insertion, replacement))
         row = next_row
     return row[-1]
 
@@ -35,5 +37,5 @@ def test_the_distance_equals_the_reference(first: str, second: str) -> None:
         ("a" * 500, "a" * 499, 1),
     ],
 )
-def test_known_distances(first: str, second: str, distance: int) -> None:
+def test_example_pairs_have_the_expected_distance(first: str, second: str, distance: int) -> None:
     assert edit_distance(first, second) == distance

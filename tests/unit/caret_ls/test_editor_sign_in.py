@@ -35,7 +35,7 @@ class Console:
             "verification_uri": page,
             "verification_uri_complete": f"{page}?code={_CODE}",
             "expires_in": 600,
-            "interval": 0.01,
+            "interval": 0.01,  # seconds between two polls
         }
 
 
@@ -124,6 +124,7 @@ class Editor:
 
 @pytest.fixture(autouse=True)
 def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the settings folder of the language server, which is a temporary one."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     return tmp_path / "caret"
 
@@ -144,6 +145,11 @@ async def sign_in(console: Console, **experimental: bool) -> Editor:
     command = {"command": "caret.startSignIn", "arguments": []}
     editor.send({"id": 2, "method": "workspace/executeCommand", "params": command})
     return editor
+
+
+def is_sign_in_running() -> bool:
+    """Return whether a coroutine of `EditorSignIn` runs in a task."""
+    return any("EditorSignIn" in str(task.get_coro()) for task in asyncio.all_tasks())
 
 
 @pytest.fixture
@@ -182,18 +188,16 @@ async def test_the_notice_closes_if_the_user_denies_the_sign_in(
 async def test_cancelling_the_notice_ends_the_sign_in(console: Console, editor: Editor) -> None:
     notice = await editor.wait_for_progress("begin")
     cancel = {"token": notice["token"]}
-    running = {str(task.get_coro()) for task in asyncio.all_tasks()}
-    assert any("EditorSignIn" in coroutine for coroutine in running)
+    assert is_sign_in_running()
 
     editor.send({"method": "window/workDoneProgress/cancel", "params": cancel})
 
     await editor.wait_for_progress("end")
-    running = {str(task.get_coro()) for task in asyncio.all_tasks()}
-    assert not any("EditorSignIn" in coroutine for coroutine in running)
+    assert not is_sign_in_running()
     assert editor.messages == []
 
 
-async def test_an_editor_without_progress_notices_gets_messages(
+async def test_an_editor_without_notices_and_secret_storage_gets_messages_and_a_key_file(
     console: Console, config: Path
 ) -> None:
     editor = await sign_in(console)

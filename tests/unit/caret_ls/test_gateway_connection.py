@@ -16,6 +16,8 @@ from tests.unit.caret_ls.provider_harness import ManualClock
 
 
 class Recorder:
+    """Records the states and the frames that the connection reports to its listener."""
+
     def __init__(self) -> None:
         self.states: list[ConnectionState] = []
         self.frames: list[Frame] = []
@@ -31,6 +33,7 @@ class Recorder:
 async def connected(
     fake: Gateway, clock: LoopClock | None = None, backoff: Backoff | None = None
 ) -> AsyncIterator[tuple[GatewayConnection, Recorder]]:
+    """Run a connection to the fake gateway. It checks every 10 ms whether the machine has slept."""
     recorder = Recorder()
     link = GatewayConnection(
         recorder, backoff or Backoff(lambda: 0.0), clock or SystemLoopClock(), tick_s=0.01
@@ -44,7 +47,8 @@ async def connected(
         await asyncio.gather(running, return_exceptions=True)
 
 
-async def read_frames(link: GatewayConnection, id: str) -> list[Frame]:
+async def request_frames(link: GatewayConnection, id: str) -> list[Frame]:
+    """Send a request with this ID, and return its frames."""
     async with link.request({"type": "complete", "id": id}) as frames:
         return [frame async for frame in frames]
 
@@ -52,7 +56,7 @@ async def read_frames(link: GatewayConnection, id: str) -> list[Frame]:
 async def test_a_request_is_sent_with_the_key_and_the_editor_and_gets_its_frames() -> None:
     async with gateway() as fake, connected(fake) as (link, recorder):
         await wait_until(lambda: recorder.states == [ConnectionState.CONNECTED])
-        request = asyncio.create_task(read_frames(link, "1"))
+        request = asyncio.create_task(request_frames(link, "1"))
         await wait_until(lambda: len(fake.received) == 1)
         await fake.send(type="delta", id="1", text="a")
         await fake.send(type="delta", id="other", text="b")
@@ -69,7 +73,7 @@ async def test_a_request_is_sent_with_the_key_and_the_editor_and_gets_its_frames
 async def test_leaving_a_request_early_cancels_it() -> None:
     async with gateway() as fake, connected(fake) as (link, recorder):
         await wait_until(lambda: recorder.states == [ConnectionState.CONNECTED])
-        request = asyncio.create_task(read_frames(link, "1"))
+        request = asyncio.create_task(request_frames(link, "1"))
         await wait_until(lambda: len(fake.received) == 1)
         request.cancel()
         await wait_until(lambda: len(fake.received) == 2)
@@ -80,7 +84,7 @@ async def test_leaving_a_request_early_cancels_it() -> None:
 async def test_an_error_frame_ends_the_request_with_its_code() -> None:
     async with gateway() as fake, connected(fake) as (link, recorder):
         await wait_until(lambda: recorder.states == [ConnectionState.CONNECTED])
-        request = asyncio.create_task(read_frames(link, "1"))
+        request = asyncio.create_task(request_frames(link, "1"))
         await wait_until(lambda: len(fake.received) == 1)
         await fake.send(type="error", id="1", code="rate_limited", message="", retry_after_s=2.5)
         with pytest.raises(RequestEnded) as exc_info:
@@ -94,7 +98,7 @@ async def test_frames_without_a_request_go_to_the_listener() -> None:
     async with gateway() as fake, connected(fake) as (_link, recorder):
         await wait_until(lambda: recorder.states == [ConnectionState.CONNECTED])
         await fake.send(type="policy", repository="", excluded_globs=[], modes=[])
-        await fake.sockets[0].send("no json")
+        await fake.sockets[0].send("no json")  # the listener gets an empty frame
         await wait_until(lambda: len(recorder.frames) == 2)
 
     assert [frame.get("type") for frame in recorder.frames] == ["policy", None]
@@ -103,7 +107,7 @@ async def test_frames_without_a_request_go_to_the_listener() -> None:
 async def test_a_lost_connection_ends_requests_and_is_opened_again() -> None:
     async with gateway() as fake, connected(fake) as (link, recorder):
         await wait_until(lambda: recorder.states == [ConnectionState.CONNECTED])
-        request = asyncio.create_task(read_frames(link, "1"))
+        request = asyncio.create_task(request_frames(link, "1"))
         await wait_until(lambda: len(fake.received) == 1)
         await fake.sockets[0].close(1001)
         with pytest.raises(RequestEnded, match="offline"):
@@ -123,21 +127,21 @@ async def test_the_connection_is_reopened_after_the_machine_slept() -> None:
     clock = ManualClock()
     async with gateway() as fake, connected(fake, clock) as (_link, recorder):
         await wait_until(lambda: recorder.states == [ConnectionState.CONNECTED])
-        await asyncio.sleep(0.05)
-        before = len(fake.sockets)
+        await asyncio.sleep(0.05)  # several checks; the machine has not slept yet
+        num_sockets_before_sleep = len(fake.sockets)
         clock.slept_s = 3_600.0
         await wait_until(
             lambda: len(fake.sockets) == 2 and recorder.states[-1] is ConnectionState.CONNECTED
         )
 
-    assert before == 1
+    assert num_sockets_before_sleep == 1
 
 
 async def test_a_request_without_a_connection_fails() -> None:
     link = GatewayConnection(Recorder(), Backoff(lambda: 0.0), SystemLoopClock())
 
     with pytest.raises(RequestEnded, match="offline"):
-        await read_frames(link, "1")
+        await request_frames(link, "1")
     assert not link.send({"type": "typing"})
 
 
@@ -234,7 +238,7 @@ async def test_an_unusable_proxy_is_offline_and_does_not_end_the_connections_tas
     running = asyncio.create_task(link.run())
     link.set_address(Address("https://gateway.example", "key"))
     await wait_until(lambda: ConnectionState.OFFLINE in recorder.states)
-    await asyncio.sleep(0)
+    await asyncio.sleep(0)  # an error of the connection would end the task now
     is_running = not running.done()
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)

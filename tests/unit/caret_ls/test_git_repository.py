@@ -9,6 +9,7 @@ from caret_ls.git_repository import GitHead, find_repository, parse_repository_n
 
 
 def git(folder: Path, *arguments: str) -> str:
+    """Run git in the folder, and return its output."""
     config = ("-c", "user.name=A", "-c", "user.email=ada@example.org", "-c", "commit.gpgsign=false")
     command = ("git", "-C", str(folder), *config, *arguments)
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
@@ -16,6 +17,7 @@ def git(folder: Path, *arguments: str) -> str:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
+    """Return a repository with one commit, without an origin."""
     folder = tmp_path / "work"
     folder.mkdir()
     git(folder, "init", "-q", "-b", "main")

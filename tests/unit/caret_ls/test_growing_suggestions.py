@@ -27,7 +27,7 @@ async def _show_first_line(harness: Harness) -> None:
     assert offer.text == "\n    a = 1"
 
 
-async def _text_now(harness: Harness) -> str | None:
+async def _request_text(harness: Harness) -> str | None:
     offer = await harness.request_suggestion()
     return None if offer is None else offer.text
 
@@ -41,6 +41,7 @@ async def test_a_line_that_may_still_be_withheld_is_not_shown(harness: Harness) 
     for _ in range(20):
         await asyncio.sleep(0)  # the text reaches the provider
     assert not request.done()
+
     harness.gateway.respond("1", finish_reason="filtered")
     assert await request is None
 
@@ -64,12 +65,12 @@ async def test_the_rest_follows_into_the_same_suggestion(harness: Harness) -> No
     assert len(harness.gateway.requests) == 1
 
 
-async def test_the_time_to_the_first_line_counts_as_the_response_time(
+async def test_for_a_growing_suggestion_the_time_to_its_first_line_is_the_response_time(
     harness: Harness,
 ) -> None:
     harness.debouncer.on_keystroke(harness.clock.now_s)
     await _show_first_line(harness)
-    harness.clock.now_s += 5
+    harness.clock.now_s += 5  # a response that takes as long makes later requests wait
 
     harness.gateway.respond("1", "    return a")
     await wait_until(lambda: len(harness.grown) == 1)
@@ -77,7 +78,7 @@ async def test_the_time_to_the_first_line_counts_as_the_response_time(
     assert harness.debouncer.is_eager()
 
 
-async def test_without_a_first_line_the_whole_time_counts(
+async def test_for_a_suggestion_offered_at_its_end_the_whole_time_is_the_response_time(
     harness: Harness,
 ) -> None:
     harness.debouncer.on_keystroke(harness.clock.now_s)
@@ -85,13 +86,13 @@ async def test_without_a_first_line_the_whole_time_counts(
     await harness.wait_for_request(1)
     harness.clock.now_s += 5
 
-    harness.gateway.respond("1", " pass")
+    harness.gateway.respond("1", " pass")  # without a line break that would end the first line
     assert await request is not None
 
     assert not harness.debouncer.is_eager()
 
 
-async def test_an_editor_that_cannot_show_growing_suggestions_gets_the_whole(
+async def test_an_editor_that_cannot_show_growing_suggestions_gets_the_whole_suggestion_at_once(
     harness: Harness,
 ) -> None:
     harness.completions.can_grow = False
@@ -119,8 +120,10 @@ async def test_the_shown_part_stays_when_the_request_fails(
     harness.gateway.responses["1"].put_nowait(end)
     await wait_until(lambda: len(harness.grown) == 1)
 
-    assert await _text_now(harness) == "\n    a = 1"
+    assert await _request_text(harness) == "\n    a = 1"
+
     harness.outcomes.accept("1", harness.clock.now_s)
+
     assert [outcome.event for outcome in harness.reported] == ["shown", "accepted"]
 
 
@@ -132,18 +135,18 @@ async def test_the_shown_part_stays_when_another_window_supersedes_the_request(
     harness.gateway.respond("1", finish_reason="superseded")
     await wait_until(lambda: len(harness.grown) == 1)
 
-    assert await _text_now(harness) == "\n    a = 1"
+    assert await _request_text(harness) == "\n    a = 1"
 
 
 async def test_typing_the_shown_text_does_not_cancel_the_request(harness: Harness) -> None:
     await _show_first_line(harness)
     harness.type("\n")
 
-    assert await _text_now(harness) == "    a = 1"
+    assert await _request_text(harness) == "    a = 1"
     harness.gateway.respond("1", "    return a")
     await wait_until(lambda: len(harness.grown) == 1)
 
-    assert await _text_now(harness) == "    a = 1\n    return a"
+    assert await _request_text(harness) == "    a = 1\n    return a"
     assert harness.gateway.cancelled == []
 
 
@@ -180,9 +183,10 @@ async def test_typing_other_text_ends_the_request(harness: Harness) -> None:
 
 async def test_a_shown_part_is_not_cached_after_other_text_was_typed(harness: Harness) -> None:
     await _show_first_line(harness)
-    harness.type("x")
-    await wait_until(lambda: harness.gateway.cancelled == ["1"])
 
+    harness.type("x")
+
+    await wait_until(lambda: harness.gateway.cancelled == ["1"])
     await wait_until(lambda: len(harness.cache) == 0)
 
 

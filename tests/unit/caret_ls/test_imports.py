@@ -4,7 +4,7 @@ import pytest
 
 from caret_ls.imports import framework_of, imports_of
 
-CASES = [
+CASES = [  # language, text, imports, framework
     ("python", "import os\nfrom django.db import models\nx = 1\n", ("os", "django.db"), "django"),
     ("go", 'import (\n\t"fmt"\n\tg "github.com/gin-gonic/gin"\n)\n',
      ("fmt", "github.com/gin-gonic/gin"), "gin"),

@@ -5,8 +5,6 @@ import pytest
 from caret_ls.mode_choice import CompletionMode, apply_mode, choose_mode, find_lead
 from tests.unit.caret_ls.contexts import context_at
 
-EVERY = frozenset(CompletionMode)
-
 
 @pytest.mark.parametrize(
     ("language", "text", "mode"),
@@ -105,4 +103,5 @@ def test_a_requested_docstring_begins_with_its_marks(language: str, text: str, l
     context = context_at(text, language=language)
 
     assert find_lead(context, CompletionMode.DOCSTRING) == lead
-    assert find_lead(context, CompletionMode.BLOCK) == find_lead(context, None) == ""
+    assert find_lead(context, CompletionMode.BLOCK) == ""
+    assert find_lead(context, None) == ""

@@ -8,6 +8,8 @@ from tests.unit.caret_ls.provider_harness import ManualClock
 
 
 class FakeConnection:
+    """Records the frames that are sent while it is open."""
+
     def __init__(self) -> None:
         self.is_open = True
         self.sent: list[Frame] = []
@@ -18,7 +20,7 @@ class FakeConnection:
         return self.is_open
 
     @property
-    def ids(self) -> list[str]:
+    def request_ids(self) -> list[str]:
         return [frame["request_id"] for frame in self.sent]
 
 
@@ -33,125 +35,126 @@ def clock() -> ManualClock:
 
 
 @pytest.fixture
-def reports(connection: FakeConnection, clock: ManualClock) -> OutcomeQueue:
+def queue(connection: FakeConnection, clock: ManualClock) -> OutcomeQueue:
     return OutcomeQueue(connection.send, clock)
 
 
-def outcome(request_id: str, **fields: str) -> Frame:
+def outcome_frame(request_id: str, **fields: str) -> Frame:
     return {"type": "outcome", "id": "1", "request_id": request_id, **fields}
 
 
-def test_outcomes_wait_for_a_connection(connection: FakeConnection, reports: OutcomeQueue) -> None:
+def test_outcomes_wait_for_a_connection(connection: FakeConnection, queue: OutcomeQueue) -> None:
     connection.is_open = False
     for name in "ab":
-        reports.add(outcome(name))
+        queue.add(outcome_frame(name))
     connection.is_open = True
-    reports.on_reconnect()
+    queue.on_reconnect()
 
-    assert connection.ids == ["a", "b"]
+    assert connection.request_ids == ["a", "b"]
 
 
 def test_outcomes_sent_shortly_before_a_connection_ended_are_sent_again(
-    connection: FakeConnection, reports: OutcomeQueue, clock: ManualClock
+    connection: FakeConnection, queue: OutcomeQueue, clock: ManualClock
 ) -> None:
-    reports.add(outcome("long ago"))
+    queue.add(outcome_frame("long ago"))
     clock.now_s += RESEND_WINDOW_S + 1
-    reports.add(outcome("lately"))
+    queue.add(outcome_frame("lately"))
     connection.sent.clear()
     connection.is_open = False
-    reports.add(outcome("offline"))
+    queue.add(outcome_frame("offline"))
     connection.is_open = True
-    reports.on_reconnect()
+    queue.on_reconnect()
 
-    assert connection.ids == ["lately", "offline"]
+    assert connection.request_ids == ["lately", "offline"]
 
 
 def test_an_outcome_that_was_resent_is_not_resent_after_a_long_connection(
-    connection: FakeConnection, reports: OutcomeQueue, clock: ManualClock
+    connection: FakeConnection, queue: OutcomeQueue, clock: ManualClock
 ) -> None:
-    reports.add(outcome("a"))
-    reports.on_reconnect()
+    queue.add(outcome_frame("a"))
+    queue.on_reconnect()
     clock.now_s += RESEND_WINDOW_S + 1
-    reports.on_reconnect()
+    queue.on_reconnect()
 
-    assert connection.ids == ["a", "a"]
+    assert connection.request_ids == ["a", "a"]
 
 
 def test_a_new_outcome_does_not_overtake_waiting_ones(
-    connection: FakeConnection, reports: OutcomeQueue
+    connection: FakeConnection, queue: OutcomeQueue
 ) -> None:
     connection.is_open = False
-    reports.add(outcome("shown"))
+    queue.add(outcome_frame("shown"))
     connection.is_open = True
-    reports.add(outcome("accepted"))
-    reports.flush()
+    queue.add(outcome_frame("accepted"))
+    queue.flush()
 
-    assert connection.ids == ["shown", "accepted"]
+    assert connection.request_ids == ["shown", "accepted"]
 
 
 def test_waiting_outcomes_are_sent_in_batches(
-    connection: FakeConnection, reports: OutcomeQueue
+    connection: FakeConnection, queue: OutcomeQueue
 ) -> None:
     connection.is_open = False
     for number in range(MAX_AT_ONCE + 1):
-        reports.add(outcome(str(number)))
+        queue.add(outcome_frame(str(number)))
     connection.is_open = True
-    reports.on_reconnect()
-    first = len(connection.sent)
-    reports.flush()
+    queue.on_reconnect()
+    num_sent_at_once = len(connection.sent)
+    queue.flush()
 
-    assert (first, len(connection.sent)) == (MAX_AT_ONCE, MAX_AT_ONCE + 1)
+    assert num_sent_at_once == MAX_AT_ONCE
+    assert len(connection.sent) == MAX_AT_ONCE + 1
 
 
 def test_the_queue_is_bounded_and_drops_the_oldest(
-    connection: FakeConnection, reports: OutcomeQueue
+    connection: FakeConnection, queue: OutcomeQueue
 ) -> None:
     connection.is_open = False
     for number in range(MAX_UNSENT + 10):
-        reports.add(outcome(str(number)))
+        queue.add(outcome_frame(str(number)))
     connection.is_open = True
-    for _ in range(MAX_UNSENT):
-        reports.flush()
+    for _ in range(MAX_UNSENT):  # more often than necessary: one call sends MAX_AT_ONCE outcomes
+        queue.flush()
 
     assert len(connection.sent) == MAX_UNSENT
-    assert connection.ids[0] == "10"
+    assert connection.request_ids[0] == "10"
 
 
-def test_outcomes_wait_without_their_text(
-    connection: FakeConnection, reports: OutcomeQueue
+def test_an_outcome_that_is_sent_later_or_again_has_no_text(
+    connection: FakeConnection, queue: OutcomeQueue
 ) -> None:
-    reports.add(outcome("a", text="planted"))
-    assert connection.sent[0]["text"] == "planted"
-    reports.on_reconnect()
+    queue.add(outcome_frame("a", text="planted"))
+    queue.on_reconnect()
     connection.is_open = False
-    reports.add(outcome("b", text="planted"))
+    queue.add(outcome_frame("b", text="planted"))
     connection.is_open = True
-    reports.flush()
+    queue.flush()
 
-    assert connection.ids == ["a", "a", "b"]
+    assert connection.request_ids == ["a", "a", "b"]
+    assert connection.sent[0]["text"] == "planted"
     assert "planted" not in str(connection.sent[1:])
 
 
 def test_outcomes_without_a_request_id_do_not_wait(
-    connection: FakeConnection, reports: OutcomeQueue
+    connection: FakeConnection, queue: OutcomeQueue
 ) -> None:
-    reports.add({"type": "outcome", "id": "1"})
+    queue.add({"type": "outcome", "id": "1"})
     connection.is_open = False
-    reports.add({"type": "outcome", "id": "2"})
+    queue.add({"type": "outcome", "id": "2"})
     connection.is_open = True
-    reports.on_reconnect()
+    queue.on_reconnect()
 
     assert [frame["id"] for frame in connection.sent] == ["1"]
 
 
 def test_clearing_the_queue_drops_all_outcomes(
-    connection: FakeConnection, reports: OutcomeQueue
+    connection: FakeConnection, queue: OutcomeQueue
 ) -> None:
-    reports.add(outcome("a"))
+    queue.add(outcome_frame("a"))
     connection.is_open = False
-    reports.add(outcome("b"))
-    reports.clear()
+    queue.add(outcome_frame("b"))
+    queue.clear()
     connection.is_open = True
-    reports.on_reconnect()
+    queue.on_reconnect()
 
-    assert connection.ids == ["a"]
+    assert connection.request_ids == ["a"]

@@ -47,13 +47,17 @@ def file() -> ShownFile:
     return ShownFile()
 
 
-def test_shown_reports_the_size_and_duration_at_the_end(file: ShownFile) -> None:
+def test_a_suggestion_is_reported_as_shown_with_its_size_and_duration_when_it_disappears(
+    file: ShownFile,
+) -> None:
     assert file.reported == []
 
     file.edit(10, "x", now_s=100.25)
 
     shown_outcome, _ = file.reported
-    assert shown_outcome == EditorOutcome("1", EditorOutcomeEvent.SHOWN, 250, len(TEXT), 1)
+    assert shown_outcome == EditorOutcome(
+        "1", EditorOutcomeEvent.SHOWN, after_ms=250, chars=len(TEXT), lines=1
+    )
 
 
 def test_the_display_latency_ends_when_the_editor_has_drawn_the_text() -> None:
@@ -92,18 +96,18 @@ def test_a_suggestion_that_the_user_did_not_wait_for_has_no_display_latency(
 def test_a_suggestion_that_was_hardly_visible_is_neither_shown_nor_rejected(
     file: ShownFile,
 ) -> None:
-    assert file.edit(10, "x", now_s=100.24) is None
+    assert file.edit(10, "x", now_s=100.24) is None  # MIN_SHOWN_S is 250 ms
     assert file.reported == []
 
 
-def test_an_acceptance_at_once_is_also_shown(file: ShownFile) -> None:
+def test_a_suggestion_that_is_accepted_at_once_is_also_reported_as_shown(file: ShownFile) -> None:
     file.edit(10, TEXT, now_s=100.1)
 
     assert file.events == [EditorOutcomeEvent.SHOWN, EditorOutcomeEvent.ACCEPTED]
 
 
-def test_a_suggestion_that_stays_is_reported_once(file: ShownFile) -> None:
-    for now_s in (104.9, 105.0, 110.0):
+def test_a_suggestion_that_stays_visible_is_reported_as_shown_once(file: ShownFile) -> None:
+    for now_s in (104.9, 105.0, 110.0):  # MAX_SHOWN_S is five seconds
         file.outcomes.report_long_shown(now_s)
     file.edit(10, "x", now_s=120.0)
 
@@ -175,7 +179,7 @@ def test_a_redrawn_suggestion_is_not_reported_again(file: ShownFile) -> None:
 
 def test_inserting_the_whole_text_accepts_the_suggestion(file: ShownFile) -> None:
     assert file.edit(10, TEXT) is EditorOutcomeEvent.ACCEPTED
-    assert file.reported[-1] == EditorOutcome("1", EditorOutcomeEvent.ACCEPTED, 1_500)
+    assert file.reported[-1] == EditorOutcome("1", EditorOutcomeEvent.ACCEPTED, after_ms=1_500)
 
 
 def test_inserting_the_rest_after_typing_accepts_the_suggestion(file: ShownFile) -> None:
@@ -188,7 +192,11 @@ def test_inserting_the_rest_after_typing_accepts_the_suggestion(file: ShownFile)
 def test_inserting_a_word_accepts_a_part(file: ShownFile) -> None:
     assert file.edit(10, "return ") is EditorOutcomeEvent.PARTIALLY_ACCEPTED
     assert file.reported[-1] == EditorOutcome(
-        "1", EditorOutcomeEvent.PARTIALLY_ACCEPTED, 1_500, 7, 1
+        "1",
+        EditorOutcomeEvent.PARTIALLY_ACCEPTED,
+        after_ms=1_500,
+        chars=len("return "),
+        lines=1,
     )
     assert file.edit(17, "self.width") is EditorOutcomeEvent.ACCEPTED
 
@@ -198,12 +206,16 @@ def test_text_of_the_editors_completion_list_is_not_part_of_the_suggestion(file:
 
     assert file.edit(10, "width") is None
     assert file.edit(15, " *") is EditorOutcomeEvent.PARTIALLY_ACCEPTED
-    assert file.reported[-2] == EditorOutcome("2", EditorOutcomeEvent.SHOWN, 500, len(" * 2"), 1)
-    assert file.reported[-1] == EditorOutcome("2", EditorOutcomeEvent.PARTIALLY_ACCEPTED, 500, 2, 1)
+    assert file.reported[-2] == EditorOutcome(
+        "2", EditorOutcomeEvent.SHOWN, after_ms=500, chars=len(" * 2"), lines=1
+    )
+    assert file.reported[-1] == EditorOutcome(
+        "2", EditorOutcomeEvent.PARTIALLY_ACCEPTED, after_ms=500, chars=len(" *"), lines=1
+    )
     assert file.edit(17, " 2") is EditorOutcomeEvent.ACCEPTED
 
 
-def test_text_of_an_entry_selected_later_is_not_part_of_the_suggestion(file: ShownFile) -> None:
+def test_text_of_a_list_item_selected_later_is_not_part_of_the_suggestion(file: ShownFile) -> None:
     file.edit(10, "r")
     file.outcomes.show(
         URI, ShownSuggestion("1", 11, TEXT[1:], num_from_list=len("eturn")), now_s=101.0
@@ -216,22 +228,19 @@ def test_text_of_an_entry_selected_later_is_not_part_of_the_suggestion(file: Sho
 
 def test_other_text_rejects_the_suggestion_with_its_time(file: ShownFile) -> None:
     assert file.edit(10, "x") is EditorOutcomeEvent.REJECTED
-    assert file.reported[-1] == EditorOutcome("1", EditorOutcomeEvent.REJECTED, 1_500)
+    assert file.reported[-1] == EditorOutcome("1", EditorOutcomeEvent.REJECTED, after_ms=1_500)
     assert file.edit(11, "y") is None
 
 
 @pytest.mark.parametrize(
-    "edit",
-    [(5, "", 2), (10, "", 1), (3, "yy", 0)],
+    ("at", "inserted", "deleted", "event"),
+    [(5, "", 2, None), (10, "", 1, EditorOutcomeEvent.REJECTED), (3, "yy", 0, None)],
     ids=["deletion before", "deletion after", "insertion before"],
 )
 def test_a_deletion_after_the_suggestion_rejects_it_and_edits_before_it_do_not(
-    file: ShownFile, edit: tuple[int, str, int]
+    file: ShownFile, at: int, inserted: str, deleted: int, event: EditorOutcomeEvent | None
 ) -> None:
-    at, inserted, deleted = edit
-    event = file.edit(at, inserted, deleted=deleted)
-
-    assert event is (EditorOutcomeEvent.REJECTED if at == 10 else None)
+    assert file.edit(at, inserted, deleted=deleted) is event
 
 
 def test_the_suggestion_moves_with_edits_before_it(file: ShownFile) -> None:
@@ -267,7 +276,7 @@ def test_a_bracket_closed_by_the_editor_counts_as_typed() -> None:
 def test_the_next_suggestion_rejects_the_previous_one(file: ShownFile) -> None:
     file.outcomes.show(URI, ShownSuggestion("2", 10, "other"), now_s=102.0)
 
-    assert file.reported[1] == EditorOutcome("1", EditorOutcomeEvent.REJECTED, 2_000)
+    assert file.reported[1] == EditorOutcome("1", EditorOutcomeEvent.REJECTED, after_ms=2_000)
 
 
 def test_a_suggestion_shown_again_after_its_rejection_is_not_reported_again(
@@ -295,35 +304,32 @@ def test_persistence_is_checked_five_times(file: ShownFile) -> None:
     for second in range(200, 2_100, 5):
         file.check_persistence(float(second))
 
-    persisted_outcomes = [
+    persisted = [
         outcome for outcome in file.reported if outcome.event is EditorOutcomeEvent.PERSISTED
     ]
-    assert [outcome.after_ms for outcome in persisted_outcomes] == [
-        span * 1_000 for span in SPANS_S
-    ]
-    assert {
-        (outcome.edited_ratio, outcome.chars, outcome.text) for outcome in persisted_outcomes
-    } == {(0.0, len(TEXT), TEXT)}
+    assert [outcome.after_ms for outcome in persisted] == [span_s * 1_000 for span_s in SPANS_S]
+    assert len(SPANS_S) == 5
+    for outcome in persisted:
+        assert (outcome.edited_ratio, outcome.chars, outcome.text) == (0.0, len(TEXT), TEXT)
 
 
 @pytest.mark.parametrize(
-    ("edit", "share", "remaining_text"),
-    [
-        ((17, "", 5), 5 / 17, "return width"),
-        ((13, "!", 0), 1 / 17, "ret!urn self.width"),
-        ((0, "more\n", 0), 0.0, TEXT),
-        ((27, "!", 0), 0.0, TEXT),
-        ((8, "", 5), 3 / 17, "urn self.width"),
-        ((25, "", 3), 2 / 17, "return self.wid"),
-        ((10, "", 17), 1.0, ""),
-        ((0, "", 28), 1.0, ""),
+    ("at", "inserted", "deleted", "share", "remaining_text"),
+    [  # the accepted text has 17 characters, from 10 to 27
+        pytest.param(17, "", 5, 5 / 17, "return width", id="deletion inside"),
+        pytest.param(13, "!", 0, 1 / 17, "ret!urn self.width", id="insertion inside"),
+        pytest.param(0, "more\n", 0, 0.0, TEXT, id="insertion before"),
+        pytest.param(27, "!", 0, 0.0, TEXT, id="insertion at the end"),
+        pytest.param(8, "", 5, 3 / 17, "urn self.width", id="deletion across the start"),
+        pytest.param(25, "", 3, 2 / 17, "return self.wid", id="deletion across the end"),
+        pytest.param(10, "", 17, 1.0, "", id="deletion of the text"),
+        pytest.param(0, "", 28, 1.0, "", id="deletion of the whole file"),
     ],
 )
-def test_persisted_reports_the_edited_ratio(
-    file: ShownFile, edit: tuple[int, str, int], share: float, remaining_text: str
+def test_a_persisted_outcome_has_the_edited_ratio_and_the_remaining_text(
+    file: ShownFile, at: int, inserted: str, deleted: int, share: float, remaining_text: str
 ) -> None:
     file.edit(10, TEXT, now_s=200.0)
-    at, inserted, deleted = edit
     file.edit(at, inserted, deleted=deleted)
     file.check_persistence(230.0)
 
@@ -339,7 +345,7 @@ def test_checks_missed_while_the_machine_slept_become_one(file: ShownFile) -> No
     assert [outcome.after_ms for outcome in file.reported[2:]] == [3_600_000]
 
 
-def test_persistence_ends_when_the_file_is_closed(file: ShownFile) -> None:
+def test_persistence_is_not_checked_after_the_file_is_closed(file: ShownFile) -> None:
     file.edit(10, TEXT, now_s=200.0)
     file.outcomes.close(URI, 201.0)
     file.check_persistence(300.0)
@@ -350,4 +356,4 @@ def test_persistence_ends_when_the_file_is_closed(file: ShownFile) -> None:
 def test_closing_a_file_rejects_the_shown_suggestion(file: ShownFile) -> None:
     file.outcomes.close(URI, 105.0)
 
-    assert file.reported[-1] == EditorOutcome("1", EditorOutcomeEvent.REJECTED, 5_000)
+    assert file.reported[-1] == EditorOutcome("1", EditorOutcomeEvent.REJECTED, after_ms=5_000)

@@ -16,6 +16,7 @@ from tests.unit.caret_ls.provider_harness import ManualClock
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
+    """Return a repository with two files, `types.py` and `style.md`."""
     root = tmp_path / "shop"
     (root / ".git").mkdir(parents=True)
     (root / "types.py").write_text("class Order: ...\n")
@@ -24,10 +25,11 @@ def root(tmp_path: Path) -> Path:
 
 
 def _pin(root: Path, *paths: str) -> None:
+    """List these paths in the repository's `.caret.toml`."""
     (root / ".caret.toml").write_text(f"pinned_files = {json.dumps(paths)}\n")
 
 
-def _list(root: Path, clock: ManualClock | None = None) -> list[str]:
+def _list_paths(root: Path, clock: ManualClock | None = None) -> list[str]:
     files = PinnedFiles(clock or ManualClock()).list(Repository(root, "shop"))
     return [file.path for file in files]
 
@@ -47,7 +49,7 @@ def test_the_listed_files_are_pinned(root: Path) -> None:
 
 
 def test_a_repository_without_a_list_pins_nothing(root: Path) -> None:
-    assert _list(root) == []
+    assert _list_paths(root) == []
 
 
 @pytest.mark.parametrize(
@@ -56,7 +58,7 @@ def test_a_repository_without_a_list_pins_nothing(root: Path) -> None:
 def test_an_invalid_list_pins_nothing(root: Path, text: str) -> None:
     (root / ".caret.toml").write_text(text)
 
-    assert _list(root) == []
+    assert _list_paths(root) == []
 
 
 @pytest.mark.parametrize(
@@ -67,7 +69,7 @@ def test_no_file_outside_the_repository_is_read(root: Path, path: str) -> None:
     (root / "link.txt").symlink_to(root.parent / "secret.txt")
     _pin(root, path)
 
-    assert _list(root) == []
+    assert _list_paths(root) == []
 
 
 def test_secret_long_and_binary_files_are_left_out(root: Path) -> None:
@@ -76,21 +78,21 @@ def test_secret_long_and_binary_files_are_left_out(root: Path) -> None:
     (root / "picture.bin").write_bytes(b"\xff\xfe\xfa")
     _pin(root, ".env", "long.md", "picture.bin", "missing.md", "types.py")
 
-    assert _list(root) == ["types.py"]
+    assert _list_paths(root) == ["types.py"]
 
 
 def test_files_are_read_again_after_a_few_seconds(root: Path) -> None:
     clock = ManualClock()
-    pinned, repository = PinnedFiles(clock), Repository(root, "shop")
+    pinned_files, repository = PinnedFiles(clock), Repository(root, "shop")
     _pin(root, "types.py")
-    before = pinned.list(repository)
+    before = pinned_files.list(repository)
     (root / "types.py").write_text("class Invoice: ...\n")
 
-    at_once = pinned.list(repository)
-    clock.now_s += 6
+    at_once = pinned_files.list(repository)
+    clock.now_s += 6  # files are cached for five seconds
 
     assert at_once == before
-    assert pinned.list(repository)[0].text == "class Invoice: ...\n"
+    assert pinned_files.list(repository)[0].text == "class Invoice: ...\n"
 
 
 async def test_a_request_names_each_pinned_file_once(root: Path) -> None:
@@ -99,7 +101,7 @@ async def test_a_request_names_each_pinned_file_once(root: Path) -> None:
     for name in ("types.py", "other.py", "main.py"):
         session.open((root / name).as_uri(), "python", f"{name} = 'unsaved'\n")
 
-    files = _files_of(session, (root / "main.py").as_uri())
+    files = _files_in_request(session, (root / "main.py").as_uri())
 
     assert [(file["path"], file.get("is_pinned", False)) for file in files] == [
         ("types.py", True),
@@ -114,10 +116,10 @@ async def test_excluded_and_current_files_are_not_pinned(root: Path) -> None:
     session = Session(Settings(excluded_globs=("style.md",)), ManualClock(), lambda _status: None)
     session.open((root / "types.py").as_uri(), "python", "class Order: ...\n")
 
-    assert _files_of(session, (root / "types.py").as_uri()) == []
+    assert _files_in_request(session, (root / "types.py").as_uri()) == []
 
 
-def _files_of(session: Session, uri: str) -> list[Frame]:
+def _files_in_request(session: Session, uri: str) -> list[Frame]:
     file = session.files.get(uri)
     assert file is not None
     files: list[Frame] = session._build_context(file).to_fields()["files"]

@@ -15,7 +15,7 @@ async def test_the_continuation_is_prefetched_while_a_suggestion_is_shown() -> N
     harness.gateway.ready += [response_frames("a"), response_frames(" + 1")]
     await harness.request_suggestion()
     prefetch = await harness.wait_for_request(2)
-    await asyncio.sleep(0.01)
+    await asyncio.sleep(0.01)  # the response to the prefetch arrives
     harness.type("a")
 
     offer = await harness.request_suggestion()
@@ -49,7 +49,7 @@ async def test_the_prefetch_continues_while_the_suggestion_is_typed() -> None:
     for character in "fo":
         harness.type(character)
         await harness.request_suggestion()
-        await asyncio.sleep(2 * GRACE_S)
+        await asyncio.sleep(2 * GRACE_S)  # a request that no keystroke joins is then cancelled
     harness.gateway.respond("2", " + 1")
     await wait_until(lambda: len(harness.cache) == 2)
     harness.type("o")
@@ -83,7 +83,7 @@ async def test_the_next_line_is_prefetched_if_nothing_follows_on_this_one() -> N
     await harness.wait_for_request(2)
     await wait_until(lambda: len(harness.cache) == 2)
     for number in range(10):
-        harness.debouncer.on_keystroke(float(number))  # the allowance grows
+        harness.debouncer.on_keystroke(float(number))  # fills the allowance of requests again
     harness.type("1")
     await harness.request_suggestion()
     await harness.wait_for_request(3)

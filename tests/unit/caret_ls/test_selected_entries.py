@@ -1,4 +1,4 @@
-"""Suggestions while an entry of the editor's completion list is selected."""
+"""Suggestions while an item of the editor's completion list is selected."""
 
 import pytest
 
@@ -15,16 +15,21 @@ async def harness() -> Harness:
     return harness
 
 
-def selected(text: str, *, num_typed: int, behind: int = 0) -> SelectedCompletion:
-    """Return an entry of the editor's completion list, at the cursor of `harness`."""
-    return SelectedCompletion(Position(1, 4 - num_typed), Position(1, 4 + behind), text)
+def selected_item(text: str, *, num_typed: int, num_replaced: int = 0) -> SelectedCompletion:
+    """Return the selected item of the editor's completion list; the cursor is at column 4.
+
+    The item replaces `num_typed` characters before the cursor and `num_replaced` after it.
+    """
+    return SelectedCompletion(Position(1, 4 - num_typed), Position(1, 4 + num_replaced), text)
 
 
-async def test_a_suggestion_continues_the_selected_entry(harness: Harness) -> None:
+async def test_a_suggestion_continues_the_selected_list_item(harness: Harness) -> None:
     harness.open("a = 1\nb =w|\n")
     harness.gateway.ready.append(response_frames(" * 2"))
 
-    offer = await harness.request_suggestion(selected_completion=selected("width", num_typed=1))
+    offer = await harness.request_suggestion(
+        selected_completion=selected_item("width", num_typed=1)
+    )
 
     assert offer is not None
     assert (offer.text, offer.position) == ("idth * 2", Position(1, 4))
@@ -36,13 +41,13 @@ async def test_a_suggestion_continues_the_selected_entry(harness: Harness) -> No
 @pytest.mark.parametrize(
     "selected_completion",
     [
-        selected("height", num_typed=1),
-        selected("width", num_typed=1, behind=1),
-        selected("", num_typed=1),
+        selected_item("height", num_typed=1),
+        selected_item("width", num_typed=1, num_replaced=1),
+        selected_item("", num_typed=1),
     ],
-    ids=["fuzzy match", "text after the cursor removed", "shorter"],
+    ids=["fuzzy match", "text after the cursor replaced", "shorter than the typed text"],
 )
-async def test_an_entry_that_cannot_be_continued_gets_no_suggestion(
+async def test_a_list_item_that_cannot_be_continued_gets_no_suggestion(
     harness: Harness, selected_completion: SelectedCompletion
 ) -> None:
     harness.open("a = 1\nb =w|x\n")
@@ -52,7 +57,9 @@ async def test_an_entry_that_cannot_be_continued_gets_no_suggestion(
     assert harness.gateway.requests == []
 
 
-async def test_a_cached_suggestion_that_begins_with_the_entry_is_offered(harness: Harness) -> None:
+async def test_a_cached_suggestion_that_begins_with_the_list_item_is_offered(
+    harness: Harness,
+) -> None:
     harness.gateway.ready.append(response_frames("width * 2"))
     await harness.request_suggestion()
     harness.type("w")

@@ -10,8 +10,10 @@ from caret_ls.server import CaretServer, make_server
 def announced_capabilities(
     server: CaretServer, text_document: types.TextDocumentClientCapabilities | None = None
 ) -> types.ServerCapabilities:
+    """Return the capabilities that the server announces to an editor with these capabilities."""
     capabilities = types.ClientCapabilities(text_document=text_document)
     params = types.InitializeParams(capabilities=capabilities)
+    # pygls initializes in steps. The return value of the generator is the response.
     steps = server.protocol.lsp_initialize(params)
     while True:
         try:
@@ -44,6 +46,7 @@ async def test_the_editors_name_becomes_one_line(monkeypatch: pytest.MonkeyPatch
     )
     server.initialize(params)
     monkeypatch.setattr(server.session.link, "set_address", addresses.append)
+
     await server.set_up()
 
     assert [address and address.editor for address in addresses] == [
@@ -58,6 +61,7 @@ async def test_the_connection_uses_the_newest_key(monkeypatch: pytest.MonkeyPatc
     )
     server.initialize(params)
     monkeypatch.setattr(server.session.link, "set_address", addresses.append)
+
     await server.set_up()
     for key in ("second", "third"):
         await server.sign_in(key)

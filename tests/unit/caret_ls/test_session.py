@@ -20,6 +20,7 @@ def create_session() -> Session:
 async def test_a_pause_survives_unrelated_settings() -> None:
     session = create_session()
     session.board.set(is_paused=True)
+
     session.set_up(replace(session.settings, disabled_languages=("markdown",)), None)
 
     assert session.board.status is ServerStatus.PAUSED
@@ -54,7 +55,7 @@ async def test_without_a_key_the_status_is_signed_out_at_once() -> None:
     assert session.board.status is ServerStatus.SIGNED_OUT
 
 
-async def test_before_the_key_is_searched_the_user_does_not_count_as_signed_out() -> None:
+async def test_before_the_first_search_for_a_key_the_status_is_offline_and_not_signed_out() -> None:
     session = create_session()
 
     session.on_state(ConnectionState.UNAUTHENTICATED)
@@ -109,13 +110,16 @@ async def test_a_new_connection_clears_the_budget_status() -> None:
     assert session.board.status is ServerStatus.READY
 
 
-async def test_reopening_a_file_replaces_its_text() -> None:
+async def test_reopening_a_file_replaces_its_text_and_hides_its_suggestion() -> None:
     session = create_session()
     session.open(URI, "python", "a = 1\n")
     session.outcomes.show(URI, ShownSuggestion("1", 6, "2"), now_s=0.0)
 
     session.open(URI, "python", "b = 1\n")
 
+    file = session.files.get(URI)
+    assert file is not None
+    assert file.text == "b = 1\n"
     is_newly_shown = session.outcomes.show(URI, ShownSuggestion("1", 6, "2"), now_s=1.0)
     assert is_newly_shown, "the earlier suggestion must no longer be shown"
 

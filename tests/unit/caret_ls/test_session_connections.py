@@ -22,7 +22,7 @@ from tests.unit.caret_ls.fake_gateway import Gateway, gateway
 from tests.unit.caret_ls.provider_harness import URI, ManualClock
 
 _HOUR_S = 3_600.0
-_FIRST_CHECK_S = SPANS_S[0] + 1  # then accepted text is checked for the first time
+_FIRST_CHECK_S = SPANS_S[0] + 1  # from the acceptance to the first check of the accepted text
 wait_for = partial(wait_until, timeout_s=30.0)  # for a WebSocket handshake on a busy machine
 
 
@@ -41,6 +41,8 @@ class FailingSession(Session):
 
 @dataclass
 class RunningSession:
+    """A session that runs in a task, with its clock and the statuses that it reported."""
+
     session: FailingSession
     clock: ManualClock
     task: "asyncio.Task[None]"
@@ -49,14 +51,14 @@ class RunningSession:
     def connect_to(self, fake: Gateway, key: str = "key") -> None:
         self.session.set_up(self.session.settings, Address(fake.url, key))
 
-    async def reach(self, status: ServerStatus) -> None:
+    async def wait_for_status(self, status: ServerStatus) -> None:
         await wait_for(lambda: self.session.board.status is status)
 
     async def accept_suggestion(self, fake: Gateway) -> None:
         """Connect, and accept the suggestion `a + 1` at the end of the file, after `b = `."""
         fake.suggestion = "a + 1"
         self.connect_to(fake)
-        await self.reach(ServerStatus.READY)
+        await self.wait_for_status(ServerStatus.READY)
         self.session.open(URI, "python", "a = 1\nb = ")
         end = Position(1, 4)
         offer = await self.session.completions.provide(URI, InlineRequest(end, is_invoked=True))
@@ -112,7 +114,7 @@ async def test_outcomes_after_the_machine_slept_go_to_the_new_connection() -> No
         await wait_for(lambda: len(fake.sockets) == 2 and len(fake.outcomes("accepted")) == 2)
         running.clock.now_s += _FIRST_CHECK_S
         await wait_for(lambda: fake.outcomes("persisted") != [])
-        await running.reach(ServerStatus.READY)
+        await running.wait_for_status(ServerStatus.READY)
         offer = await running.session.completions.provide(
             URI, InlineRequest(Position(1, 4), is_invoked=True)
         )
@@ -121,7 +123,7 @@ async def test_outcomes_after_the_machine_slept_go_to_the_new_connection() -> No
     assert persisted["request_id"] == fake.outcomes("shown")[0]["request_id"]
     assert offer is not None, "suggestions must continue as before"
     assert ServerStatus.SIGNED_OUT not in running.statuses[1:]
-    assert not running.task.done() or running.task.cancelled()
+    assert not running.task.done() or running.task.cancelled(), "the session must not have failed"
 
 
 async def test_the_visible_part_stays_when_the_machine_sleeps_in_mid_stream() -> None:
@@ -129,7 +131,7 @@ async def test_the_visible_part_stays_when_the_machine_sleeps_in_mid_stream() ->
         session = running.session
         session.completions.can_grow = True
         running.connect_to(fake)
-        await running.reach(ServerStatus.READY)
+        await running.wait_for_status(ServerStatus.READY)
         session.open(URI, "python", "def f():")
         request = InlineRequest(Position(0, 8), is_invoked=True)
         offering = asyncio.create_task(session.completions.provide(URI, request))
@@ -139,7 +141,7 @@ async def test_the_visible_part_stays_when_the_machine_sleeps_in_mid_stream() ->
         first = await offering
         running.clock.slept_s += _HOUR_S
         await wait_for(lambda: len(fake.sockets) == 2)
-        await running.reach(ServerStatus.READY)
+        await running.wait_for_status(ServerStatus.READY)
 
         after_sleep = await session.completions.provide(URI, request)
 
@@ -153,10 +155,10 @@ async def test_outcomes_without_a_connection_go_to_the_next_one() -> None:
         await running.accept_suggestion(fake)
         await wait_for(lambda: fake.outcomes("accepted") != [])
         fake.refusal = 503
-        await fake.sockets[-1].close(1012)
-        await running.reach(ServerStatus.OFFLINE)
+        await fake.sockets[-1].close(1012)  # close code for a restart
+        await running.wait_for_status(ServerStatus.OFFLINE)
         running.clock.now_s += RESEND_WINDOW_S + 1
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(0.05)  # several runs of the upkeep, which is due every 10 ms
         assert fake.outcomes("persisted") == []
         fake.refusal = None
         await wait_for(lambda: fake.outcomes("persisted") != [])
@@ -170,7 +172,7 @@ async def test_outcomes_are_not_sent_to_another_gateway() -> None:
         await wait_for(lambda: fake.outcomes("accepted") != [])
         running.connect_to(other_gateway)
         await wait_for(lambda: len(other_gateway.sockets) == 1)
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(0.05)  # several runs of the upkeep, which is due every 10 ms
 
     assert [frame for frame in other_gateway.received if frame["type"] == "outcome"] == []
 
@@ -201,7 +203,7 @@ async def test_the_persistence_of_an_accepted_edit_is_reported() -> None:
         fake.modes = ["edit"]
         fake.edit = {"start_line": 1, "end_line": 2, "text": "b = a + 1\n"}
         running.connect_to(fake)
-        await running.reach(ServerStatus.READY)
+        await running.wait_for_status(ServerStatus.READY)
         session = running.session
         session.open(URI, "python", "a = \nb = 2\n")
         session.change(URI, [TextChange("1", Position(0, 4), Position(0, 4))])

@@ -7,19 +7,20 @@ import pytest
 from caret_ls.settings import DEFAULT_GATEWAY_URL, Settings, config_folder, read_settings
 
 
-def file_of(folder: Path, text: str) -> Path:
+def write_config(folder: Path, text: str) -> Path:
     file = folder / "config.toml"
     file.write_text(text)
     return file
 
 
-def test_the_default_gateway_is_local(tmp_path: Path) -> None:
+def test_without_settings_the_defaults_with_a_local_gateway_apply(tmp_path: Path) -> None:
     assert read_settings({}, tmp_path / "none.toml", None) == (Settings(), [])
     assert Settings().gateway_url == DEFAULT_GATEWAY_URL
+    assert DEFAULT_GATEWAY_URL.startswith("http://127.0.0.1:")
 
 
 def test_the_editor_overrides_the_environment_and_the_environment_the_file(tmp_path: Path) -> None:
-    file = file_of(
+    file = write_config(
         tmp_path,
         'gateway_url = "https://a"\ndebounce_ms = 100\nexcluded_globs = ["x/*"]\nenabled = false',
     )
@@ -69,9 +70,11 @@ def test_an_invalid_value_is_reported_and_the_others_apply(
 
 
 def test_an_invalid_file_is_reported_and_the_environment_applies(tmp_path: Path) -> None:
-    file = file_of(tmp_path, "debounce_ms = = 1")
+    file = write_config(tmp_path, "debounce_ms = = 1")
 
-    settings, problems = read_settings({"CARET_LS_DEBOUNCE_MS": "90"}, file, "nonsense")
+    environment = {"CARET_LS_DEBOUNCE_MS": "90"}
+
+    settings, problems = read_settings(environment, file, "options that are no object")
 
     assert problems == [str(file)]
     assert settings.debounce_ms == 90

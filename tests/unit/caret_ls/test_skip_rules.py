@@ -1,4 +1,4 @@
-"""The reasons for not requesting a suggestion."""
+"""The reasons why no suggestion is requested."""
 
 from dataclasses import replace
 from typing import Any
@@ -12,7 +12,8 @@ from tests.unit.caret_ls.contexts import context_at
 RULES = SkipRules()
 
 
-def reason(text: str, rules: SkipRules = RULES, **fields: Any) -> SkipReason | None:
+def skip_reason(text: str, rules: SkipRules = RULES, **fields: Any) -> SkipReason | None:
+    """Return the skip reason for a normal file in which nothing is selected."""
     return find_skip_reason(
         context_at(text, **fields), rules, kind=FileKind.NORMAL, has_selection=False
     )
@@ -35,12 +36,12 @@ def reason(text: str, rules: SkipRules = RULES, **fields: Any) -> SkipReason | N
     ],
 )
 def test_unsuitable_contexts_are_skipped(text: str, expected: SkipReason | None) -> None:
-    assert reason(text) is expected
+    assert skip_reason(text) is expected
 
 
-def test_comments_and_strings_can_be_enabled() -> None:
-    assert reason("# why |", SkipRules(complete_in_comments=True)) is None
-    assert reason("a = 'it|'", SkipRules(complete_in_strings=True)) is None
+def test_suggestions_in_comments_and_strings_can_be_enabled() -> None:
+    assert skip_reason("# why |", SkipRules(complete_in_comments=True)) is None
+    assert skip_reason("a = 'it|'", SkipRules(complete_in_strings=True)) is None
 
 
 @pytest.mark.parametrize(
@@ -53,8 +54,8 @@ def test_comments_and_strings_can_be_enabled() -> None:
 def test_pause_and_disabled_languages_apply_only_to_automatic_requests(
     rules: SkipRules, expected: SkipReason
 ) -> None:
-    assert reason("a = |", rules) is expected
-    assert reason("a = |", rules, is_invoked=True) is None
+    assert skip_reason("a = |", rules) is expected
+    assert skip_reason("a = |", rules, is_invoked=True) is None
 
 
 @pytest.mark.parametrize(
@@ -86,4 +87,4 @@ def test_a_selection_skips_only_automatic_requests() -> None:
 
 def test_invoked_requests_are_sent_in_any_context() -> None:
     for text in ("a = 1;|", "# why |", "a = | + b", "|"):
-        assert reason(text, is_invoked=True) is None
+        assert skip_reason(text, is_invoked=True) is None

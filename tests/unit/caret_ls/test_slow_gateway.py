@@ -7,7 +7,7 @@ import pytest
 from caret_ls.debounce import MIN_DELAY_MS, USUAL_RESPONSE_MS
 from caret_ls.skip_rules import SkipReason
 from caret_ls.status_board import ServerStatus
-from tests.unit.caret_ls.provider_harness import Harness
+from tests.unit.caret_ls.provider_harness import URI, Harness
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def delay_ms(harness: Harness) -> float:
 
 
 async def test_a_request_without_a_response_times_out() -> None:
-    # Long enough to move the clock first, on a busy machine, too.
+    # The limit is long enough to move the clock before it ends, even on a busy machine.
     harness = Harness(max_response_s=2.0)
     harness.open("a = 1\nb = |\n")
 
@@ -34,6 +34,7 @@ async def test_a_request_without_a_response_times_out() -> None:
     harness.clock.now_s += 20.0
     async with asyncio.timeout(10):
         assert await request is None
+
     assert delay_ms(harness) > MIN_DELAY_MS, "the gateway must get fewer requests"
     assert harness.completions.last_reason is SkipReason.OVERLOADED
     assert harness.statuses == [ServerStatus.READY, ServerStatus.WORKING, ServerStatus.READY]
@@ -54,10 +55,11 @@ async def test_a_slow_request_cancelled_by_the_editor_increases_the_delay(harnes
     request = harness.request_suggestion()
     await harness.wait_for_request(1)
     harness.clock.now_s += 0.2
-    harness.completions.cancel("file:///nowhere/a.py")
+    harness.completions.cancel(URI)
     await asyncio.gather(request, return_exceptions=True)
     await asyncio.sleep(0)
 
+    # The request was cancelled after 200 ms.
     assert delay_ms(harness) == MIN_DELAY_MS + (200 - USUAL_RESPONSE_MS)
 
 
@@ -66,8 +68,9 @@ async def test_requests_cancelled_early_do_not_reduce_the_delay(harness: Harness
         request = harness.request_suggestion()
         await harness.wait_for_request(number)
         harness.clock.now_s += waited_s
-        harness.completions.cancel("file:///nowhere/a.py")
+        harness.completions.cancel(URI)
         await asyncio.gather(request, return_exceptions=True)
         await asyncio.sleep(0)
 
+    # Only the first request counts: it was cancelled after 200 ms.
     assert delay_ms(harness) == MIN_DELAY_MS + (200 - USUAL_RESPONSE_MS)

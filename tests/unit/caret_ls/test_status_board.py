@@ -5,13 +5,14 @@ import pytest
 from caret_ls.status_board import ServerStatus, SignedOutReason, StatusBoard
 
 
-def board() -> tuple[StatusBoard, list[ServerStatus]]:
+def make_board() -> tuple[StatusBoard, list[ServerStatus]]:
+    """Return a board, and the list of the statuses that it reports."""
     statuses: list[ServerStatus] = []
     return StatusBoard(statuses.append), statuses
 
 
 def test_a_status_is_reported_only_when_it_changes() -> None:
-    status_board, statuses = board()
+    status_board, statuses = make_board()
     status_board.set(is_connected=True)
     status_board.set(is_connected=True)
     status_board.on_request_started()
@@ -39,14 +40,14 @@ def test_a_status_is_reported_only_when_it_changes() -> None:
 def test_the_condition_with_the_highest_priority_determines_the_status(
     conditions: dict[str, bool | SignedOutReason], status: ServerStatus
 ) -> None:
-    status_board, _ = board()
+    status_board, _ = make_board()
     status_board.set(**conditions)
 
     assert status_board.status is status
 
 
 def test_a_new_reason_of_the_same_status_is_reported() -> None:
-    status_board, statuses = board()
+    status_board, statuses = make_board()
     status_board.set(signed_out_reason=SignedOutReason.NO_KEY)
     status_board.set(signed_out_reason=SignedOutReason.NO_KEY)
     status_board.set(signed_out_reason=SignedOutReason.KEY_REFUSED)

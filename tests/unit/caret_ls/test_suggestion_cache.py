@@ -9,9 +9,11 @@ from caret_ls.suggestion_cache import MAX_SUGGESTIONS, SuggestionCache
 from tests.unit.caret_ls.contexts import context_at
 
 ABOVE = "def area(self):\n"
+LONG_LINE = "x" * 3_000  # longer than the part of a line that the cache uses to find a suggestion
 
 
 def cache_of(text: str, suggestion: str, **fields: str) -> SuggestionCache:
+    """Return a cache with one suggestion, which was requested at `|` in the text."""
     cache = SuggestionCache()
     cache.store(create_suggestion(context_at(text, **fields), suggestion, id="1"))
     return cache
@@ -56,7 +58,7 @@ def test_the_rest_of_a_partly_typed_multiline_suggestion_is_found(num_typed: int
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"),
+    ("text", "expected"),  # the remaining text, and the number of characters that it replaces
     [
         ("a = f(|)\n", ("b, c) + 1", 1)),
         ("a = f(|)", None),
@@ -113,15 +115,13 @@ def test_only_the_suggestions_of_the_file_are_removed() -> None:
 
 
 def test_the_end_of_a_very_long_line_finds_its_suggestion() -> None:
-    line = "x" * 3_000
-    cache = cache_of(f"{line}|", "bcd")
+    cache = cache_of(f"{LONG_LINE}|", "bcd")
 
-    assert find(cache, f"{line}|") == ("bcd", 0)
-    assert find(cache, f"{line}b|") == ("cd", 0)
+    assert find(cache, f"{LONG_LINE}|") == ("bcd", 0)
+    assert find(cache, f"{LONG_LINE}b|") == ("cd", 0)
 
 
 def test_a_very_long_line_with_another_end_finds_no_suggestion() -> None:
-    line = "x" * 3_000
-    cache = cache_of(f"{line}a|", "b")
+    cache = cache_of(f"{LONG_LINE}a|", "b")
 
-    assert find(cache, f"{line}c|") is None
+    assert find(cache, f"{LONG_LINE}c|") is None

@@ -1,10 +1,10 @@
-"""The cursor is detected to be in code, in a comment or in a string."""
+"""The syntax region at the cursor: code, a comment or a string."""
 
 import pytest
 
 from caret_ls.syntax_regions import SyntaxRegion, region_at
 
-CASES = [
+CASES = [  # language, text before the cursor, region
     ("python", "a = 1", SyntaxRegion.CODE),
     ("python", "a = 1  # why", SyntaxRegion.COMMENT),
     ("python", "# why\na = ", SyntaxRegion.CODE),

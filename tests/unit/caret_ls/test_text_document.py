@@ -19,8 +19,10 @@ texts = st.text(
 
 
 def position_of(text: str, offset: int) -> Position:
-    """Return the position by definition: the number of lines before it, and the code units before
-    it in its line."""
+    """Compute the position by its definition.
+
+    It consists of the number of lines before it, and the UTF-16 code units before it in its line.
+    """
     lines = split_lines(text)
     for number, line in enumerate(lines):
         content = line.rstrip("\r\n")
@@ -49,8 +51,8 @@ def test_splitting_into_lines_keeps_the_text(text: str) -> None:
 @given(texts, st.data())
 def test_a_change_gives_the_edit_and_the_new_text(text: str, data: st.DataObject) -> None:
     buffer = TextDocument(text)
-    one, other = (data.draw(st.integers(0, len(text))) for _ in range(2))
-    start, end = sorted((position_of(text, one), position_of(text, other)), key=_order)
+    offsets = [data.draw(st.integers(0, len(text))) for _ in range(2)]
+    start, end = sorted((position_of(text, offset) for offset in offsets), key=_order)
     inserted = data.draw(texts)
 
     edit = buffer.replace(start, end, inserted)
@@ -58,6 +60,7 @@ def test_a_change_gives_the_edit_and_the_new_text(text: str, data: st.DataObject
     first, last = offset_of(text, start), offset_of(text, end)
     assert apply_edit(text, edit) == buffer.text
     assert edit.at + edit.deleted == last
+    # The edit leaves out the start that the old and the new text have in common.
     assert not edit.inserted or not text[edit.at : last].startswith(edit.inserted[0])
     assert buffer.text == text[:first] + inserted + text[last:]
     assert TextDocument(buffer.text)._lines == buffer._lines
@@ -96,6 +99,7 @@ def test_replacing_all_text_names_the_lines_that_differ(text: str, other: str) -
     lines[change.start_line : change.start_line + len(change.old_lines)] = change.new_lines
 
     assert lines == buffer._lines
+    # The first line that the change names differs, unless the change only inserts lines.
     assert change.old_lines[:1] != change.new_lines[:1] or not change.old_lines
 
 
@@ -135,14 +139,8 @@ def test_a_line_that_is_too_long_is_cut_near_the_cursor() -> None:
 def test_positions_count_utf_16_code_units() -> None:
     buffer = TextDocument("a😀b中c\n")
 
-    assert [buffer.to_offset(Position(0, units)) for units in (0, 1, 3, 4, 5, 6)] == [
-        0,
-        1,
-        2,
-        3,
-        4,
-        5,
-    ]
+    offsets = [buffer.to_offset(Position(0, units)) for units in (0, 1, 3, 4, 5, 6)]
+    assert offsets == [0, 1, 2, 3, 4, 5]
     assert buffer.to_offset(Position(0, 2)) == 1, (
         "a position within a surrogate pair counts as before it"
     )
@@ -162,7 +160,7 @@ def test_a_position_outside_the_text_is_clamped(position: Position, offset: int)
 def test_form_feeds_and_similar_characters_end_no_line() -> None:
     buffer = TextDocument("a\x0cb\u2028c\x85d\ne")
 
-    assert buffer.to_offset(Position(1, 0)) == 8
+    assert buffer.to_offset(Position(1, 0)) == len("a\x0cb\u2028c\x85d\n")
 
 
 def test_a_carriage_return_and_a_line_feed_that_become_adjacent_end_one_line() -> None:
@@ -170,7 +168,7 @@ def test_a_carriage_return_and_a_line_feed_that_become_adjacent_end_one_line() -
     buffer.replace(Position(1, 0), Position(1, 0), "\nb")
 
     assert buffer.text == "a\r\nb"
-    assert buffer.to_offset(Position(1, 0)) == 3
+    assert buffer.to_offset(Position(1, 0)) == len("a\r\n")
 
 
 def _order(position: Position) -> tuple[int, int]:

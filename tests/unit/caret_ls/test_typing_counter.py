@@ -24,18 +24,19 @@ def test_edits_made_by_one_key_are_typed(edit: TextEdit, expected: bool) -> None
 
 def test_counts_are_returned_once_per_interval() -> None:
     typing_count = TypingCount()
-    assert typing_count.take_due(0.0) is None
+    assert typing_count.take_due(0.0) is None  # begins to count
     for language in ("python", "go", "python"):
         typing_count.add(language)
 
     assert typing_count.take_due(EVERY_S - 1) is None
     assert typing_count.take_due(EVERY_S) == {"python": 2, "go": 1}
-    assert typing_count.take_due(3 * EVERY_S) is None
+    assert typing_count.take_due(3 * EVERY_S) is None  # nothing was typed since
 
 
 def test_the_number_of_languages_is_bounded() -> None:
     typing_count = TypingCount()
-    typing_count.take_due(0.0)
+    typing_count.take_due(0.0)  # begins to count
+
     for number in range(50):
         typing_count.add(f"language-{number}")
 

@@ -27,7 +27,7 @@ def test_requests_billed_once_with_the_same_counts_balance() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rows", "field"),
+    ("rows", "field"),  # of a run in which the clients noted the requests "a" and "b"
     [
         ([row("a")], "missing"),
         ([row("a"), row("b"), row("b")], "doubled"),
@@ -44,6 +44,7 @@ def test_each_kind_of_difference_is_counted(rows: list[Row], field: str) -> None
 
 
 def test_a_retried_request_may_be_billed_twice() -> None:
+    # Row "b" may be the first attempt's. Its stream broke, so the client saw no request ID.
     balance_result = balance([note("a", attempts=2, breaks=1)], [row("a"), row("b")], ())
 
     assert balance_result.is_balanced
@@ -95,4 +96,4 @@ def test_a_request_has_failed_only_if_an_editor_would_show_an_error(
         "shed": request_note.is_shed,
         "failed": request_note.is_failed,
     }
-    assert [name for name, holds in verdicts.items() if holds] == [verdict]
+    assert [name for name, is_true in verdicts.items() if is_true] == [verdict]

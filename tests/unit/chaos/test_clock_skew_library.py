@@ -11,6 +11,7 @@ import pytest
 from tests.chaos.clock_skew_library import make_clocks
 
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
+HOST = "host-1"
 # Reads the clock in each way that programs use, then again after the clock has jumped.
 PROGRAM = """
 import datetime, sys, time
@@ -27,11 +28,11 @@ def test_the_wall_clock_jumps_and_the_monotonic_clock_does_not(tmp_path: Path, b
         [sys.executable, "-c", PROGRAM],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        env=os.environ | clocks.environment_on("somewhere"),
+        env=os.environ | clocks.environment_on(HOST),
         text=True,
     ) as process:
         before = _read_clocks(process)
-        clocks.set_offset("somewhere", by_s=by_s)
+        clocks.set_offset(HOST, by_s=by_s)
         after = _read_clocks(process)
 
     wall_s, date_s, monotonic_s = (now - then for now, then in zip(after, before, strict=True))

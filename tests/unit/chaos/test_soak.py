@@ -11,9 +11,10 @@ from tests.chaos.soak import Sample, fit_trend
 
 
 def _samples(*, mb_each: float = 0.0, descriptors_each: float = 0.0) -> list[Sample]:
-    """Return a hundred samples, a second apart; every other one is slightly higher.
+    """Return a hundred samples from 1,000 s on, a second apart; every other one is slightly higher.
 
-    `mb_each` and `descriptors_each` are the growth from one sample to the next.
+    `mb_each` and `descriptors_each` are the growth from one sample to the next. A hundred times 0.1
+    is more than the growth that counts as flat.
     """
     return [
         Sample(
@@ -33,9 +34,9 @@ def test_fluctuation_is_flat() -> None:
     assert fit_trend(_samples(), settled_s=0.0).is_flat
 
 
-@pytest.mark.parametrize("growing", [{"mb_each": 0.1}, {"descriptors_each": 0.1}])
-def test_steady_growth_is_not_flat(growing: dict[str, float]) -> None:
-    assert not fit_trend(_samples(**growing), settled_s=0.0).is_flat
+@pytest.mark.parametrize("growth", [{"mb_each": 0.1}, {"descriptors_each": 0.1}])
+def test_steady_growth_is_not_flat(growth: dict[str, float]) -> None:
+    assert not fit_trend(_samples(**growth), settled_s=0.0).is_flat
 
 
 def test_shrinking_is_flat() -> None:
@@ -48,7 +49,7 @@ def test_growth_is_measured_over_the_whole_time() -> None:
     assert growth.more_memory_mb == pytest.approx(9.9, abs=0.1)
 
 
-def test_growth_while_caches_fill_is_only_in_course_mb() -> None:
+def test_growth_while_caches_fill_appears_only_in_course_mb() -> None:
     filling = [replace(sample, at_s=sample.at_s - 100.0) for sample in _samples(mb_each=0.5)]
     flat = [
         replace(sample, resources=replace(sample.resources, memory_mb=150.0))
@@ -60,5 +61,5 @@ def test_growth_while_caches_fill_is_only_in_course_mb() -> None:
     growth = fit_trend([*filling, *flat], settled_s=999.0)
 
     assert growth.more_memory_mb == 0.0
-    assert growth.course_mb[0] < 105.0
+    assert growth.course_mb[0] < 105.0  # `filling` begins at 100 MB
     assert growth.course_mb[-1] == 150.0

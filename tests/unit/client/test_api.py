@@ -1,4 +1,4 @@
-"""`caret GROUP COMMAND`, against a server that describes its operations."""
+"""`caret GROUP COMMAND`, against a server that describes its operations in an OpenAPI document."""
 
 import io
 import json
@@ -113,12 +113,12 @@ def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http_client, "_FIRST_PAUSE_S", 0.0)
 
 
-def ok(response: Any, status: int = 200) -> httpx.Response:
-    return httpx.Response(status, json=response)
+def json_response(body: Any, status: int = 200) -> httpx.Response:
+    return httpx.Response(status, json=body)
 
 
 def test_a_command_calls_its_operation(capsys: pytest.CaptureFixture[str]) -> None:
-    server = Server(ok({"keys": [], "next_cursor": None}))
+    server = Server(json_response({"keys": [], "next_cursor": None}))
 
     assert server.run("keys", "list", "--limit", "5", "--only-idle", "yes") == 0
 
@@ -129,7 +129,7 @@ def test_a_command_calls_its_operation(capsys: pytest.CaptureFixture[str]) -> No
 
 
 def test_a_body_is_built_from_options() -> None:
-    server = Server(ok({}, 201))
+    server = Server(json_response({}, 201))
     options = ("--name", "CI", "--kind", "svc", "--scopes", "a", "--scopes", "b", "--rate", "1.5")
 
     server.run("keys", "create", *options, "--limits", '{"x": 1}', "--is-test", "false")
@@ -147,7 +147,7 @@ def test_a_body_is_built_from_options() -> None:
 def test_options_override_the_body_file(tmp_path: Path) -> None:
     file = tmp_path / "key.json"
     file.write_text('{"name": "CI", "kind": "svc"}')
-    server = Server(ok({}, 201))
+    server = Server(json_response({}, 201))
 
     server.run("keys", "create", "--body", str(file), "--kind", "live")
 
@@ -155,7 +155,7 @@ def test_options_override_the_body_file(tmp_path: Path) -> None:
 
 
 def test_path_arguments_are_escaped() -> None:
-    server = Server(ok({}))
+    server = Server(json_response({}))
 
     server.run("keys", "revoke", "../policy")
 
@@ -177,7 +177,10 @@ def test_an_invalid_month_is_rejected_with_an_example(
 
 
 def test_the_option_all_requests_every_page(capsys: pytest.CaptureFixture[str]) -> None:
-    server = Server(ok({"keys": [], "next_cursor": "n"}), ok({"keys": [], "next_cursor": None}))
+    server = Server(
+        json_response({"keys": [], "next_cursor": "n"}),
+        json_response({"keys": [], "next_cursor": None}),
+    )
 
     server.run("keys", "list", "--all", "--limit", "1")
 
@@ -189,7 +192,7 @@ def test_the_option_all_requests_every_page(capsys: pytest.CaptureFixture[str]) 
 
 
 def test_a_repeated_request_has_the_same_idempotency_key() -> None:
-    server = Server(httpx.ReadTimeout("lost"), ok({}, 201))
+    server = Server(httpx.ReadTimeout("lost"), json_response({}, 201))
 
     assert server.run("keys", "create", "--name", "CI") == 0
 
@@ -207,18 +210,18 @@ def test_a_request_without_idempotency_key_is_not_repeated() -> None:
 def test_retry_after_is_respected(monkeypatch: pytest.MonkeyPatch) -> None:
     pauses: list[float] = []
     busy = httpx.Response(429, headers={"Retry-After": "7"}, json={"code": "x", "detail": "y"})
-    server = Server(busy, ok({}))
-    caller = ApiClient(
+    server = Server(busy, json_response({}))
+    client = ApiClient(
         "http://caret.test", None, sleep=pauses.append, transport=httpx.MockTransport(server)
     )
 
-    caller.request(ApiRequest("GET", "/api/v1/report"))
+    client.request(ApiRequest("GET", "/api/v1/report"))
 
     assert pauses == [7.0]
 
 
 def test_retries_are_limited(capsys: pytest.CaptureFixture[str]) -> None:
-    server = Server(*[httpx.ConnectError("refused")] * 9)
+    server = Server(*[httpx.ConnectError("refused")] * (http_client.MAX_TRIES + 1))
 
     assert server.run("usage", "get-report") == EXIT_UNANSWERED
     assert len(server.requests) == http_client.MAX_TRIES
@@ -258,8 +261,11 @@ def test_a_response_is_written_to_the_named_file(tmp_path: Path) -> None:
 
 def test_all_pages_are_written_to_the_named_file(tmp_path: Path) -> None:
     file = tmp_path / "keys.json"
-    file.write_text("of an earlier run")
-    server = Server(ok({"items": [1], "next_cursor": "c"}), ok({"items": [2], "next_cursor": None}))
+    file.write_text("the result of an earlier run")
+    server = Server(
+        json_response({"items": [1], "next_cursor": "c"}),
+        json_response({"items": [2], "next_cursor": None}),
+    )
 
     server.run("--out", str(file), "keys", "list", "--all")
 
@@ -270,7 +276,7 @@ def test_all_pages_are_written_to_the_named_file(tmp_path: Path) -> None:
 def test_the_key_may_be_read_from_a_file(tmp_path: Path) -> None:
     file = tmp_path / "key"
     file.write_text("cpk_svc_of_a_file\n")
-    server = Server(ok({}))
+    server = Server(json_response({}))
     environment = {"CARET_CONSOLE_URL": "http://caret.test", "CARET_SERVICE_KEY_FILE": str(file)}
 
     server.run("usage", "get-report", environment=environment)
@@ -335,30 +341,27 @@ def test_types_are_resolved_through_references() -> None:
         operation for operation in read_operations(DOCUMENT) if operation.command == "create"
     )
 
-    assert {
-        field.name: field.value_type for field in create.fields if field.name in ("kind", "scopes")
-    } == {
-        "kind": ParameterType.TEXT,
-        "scopes": ParameterType.LIST,
-    }
+    types = {field.name: field.value_type for field in create.fields}
+    assert types["kind"] is ParameterType.TEXT
+    assert types["scopes"] is ParameterType.LIST
 
 
 def test_an_error_has_its_status_and_code() -> None:
     problem = httpx.Response(409, json={"code": "conflict", "detail": "Too late."})
-    caller = ApiClient("http://caret.test", None, transport=httpx.MockTransport(Server(problem)))
+    client = ApiClient("http://caret.test", None, transport=httpx.MockTransport(Server(problem)))
 
     with pytest.raises(ApiError, match="Too late") as exc_info:
-        caller.request(ApiRequest("PUT", "/api/v1/policy", body={}))
+        client.request(ApiRequest("PUT", "/api/v1/policy", body={}))
 
     assert (exc_info.value.status, exc_info.value.code) == (409, "conflict")
 
 
 def test_an_unreachable_server_is_reported() -> None:
-    transport = httpx.MockTransport(Server(*[httpx.ConnectError("no")] * 9))
-    caller = ApiClient("http://caret.test", None, sleep=lambda _: None, transport=transport)
+    transport = httpx.MockTransport(Server(*[httpx.ConnectError("no")] * http_client.MAX_TRIES))
+    client = ApiClient("http://caret.test", None, sleep=lambda _: None, transport=transport)
 
     with pytest.raises(ServerUnreachable):
-        caller.request(ApiRequest("GET", "/api/v1/report"))
+        client.request(ApiRequest("GET", "/api/v1/report"))
 
 
 def render(response: Any) -> str:

@@ -35,7 +35,7 @@ def test_the_overview_fits_into_80_columns() -> None:
 def test_the_overview_needs_no_installation(
     argv: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("CARET_ROOT_SECRET", "nonsense")
+    monkeypatch.setenv("CARET_ROOT_SECRET", "nonsense")  # any use of the settings would fail
 
     assert cli.run(["manage.py", *argv]) == 0
 
@@ -53,15 +53,18 @@ def test_help_of_a_command_without_settings_is_its_usage(
 
 
 @pytest.mark.parametrize("command", ["down", "gateway", "probe", "relay"])
-@pytest.mark.parametrize("order", ["help COMMAND", "COMMAND --help", "COMMAND -h"])
+@pytest.mark.parametrize("arguments", ["help COMMAND", "COMMAND --help", "COMMAND -h"])
 def test_help_of_a_command_without_arguments_does_not_run_it(
-    command: str, order: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    command: str,
+    arguments: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def fail(_argv: list[str]) -> int:
         pytest.fail(f"{command} was started")
 
     monkeypatch.setitem(cli._COMMANDS, command, fail)
 
-    assert cli.run(["manage.py", *order.replace("COMMAND", command).split()]) == 0
+    assert cli.run(["manage.py", *arguments.replace("COMMAND", command).split()]) == 0
 
     assert f"usage: manage.py {command}" in capsys.readouterr().out

@@ -27,6 +27,8 @@ DELTA = {"type": "delta", "id": "1", "text": "b + c"}
 
 
 class Gateway:
+    """Sends the same frames in response to each request, and records requests and API keys."""
+
     def __init__(self, *frames: dict[str, Any]) -> None:
         self.frames = frames
         self.requests: list[dict[str, Any]] = []
@@ -42,6 +44,7 @@ class Gateway:
 
 @contextmanager
 def _running(gateway: Gateway, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Serve the gateway, and set its URL and an API key in the environment."""
     server = serve(gateway.handle, "127.0.0.1", 0, subprotocols=["caret.v1"])  # type: ignore[list-item]  # its Subprotocol is a NewType
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
@@ -148,9 +151,9 @@ def test_a_connection_that_ends_early_is_reported(
 def test_an_unreachable_gateway_is_reported(
     source: Path, url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    with socket.socket() as closed_socket:  # afterwards, nothing listens on its port
+        closed_socket.bind(("127.0.0.1", 0))
+        port = closed_socket.getsockname()[1]
     monkeypatch.setenv("CARET_GATEWAY_URL", url.format(port=port))
     monkeypatch.setenv("CARET_API_KEY", "the-key")
 
@@ -164,6 +167,7 @@ def test_a_server_that_is_no_gateway_is_reported(
     source: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     listener = socket.create_server(("127.0.0.1", 0))
+    # Accepts one connection, and closes it without a response.
     thread = threading.Thread(target=lambda: listener.accept()[0].close())
     thread.start()
     monkeypatch.setenv("CARET_GATEWAY_URL", f"http://127.0.0.1:{listener.getsockname()[1]}")
@@ -218,6 +222,7 @@ def test_invalid_arguments_are_rejected(
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the empty folder of a local installation, which no other setting overrides."""
     monkeypatch.delenv("CARET_GATEWAY_URL", raising=False)
     monkeypatch.delenv("CARET_API_KEY", raising=False)
     monkeypatch.setenv("CARET_HOME", str(tmp_path))
@@ -256,12 +261,12 @@ def test_an_unknown_tenant_is_rejected_by_name(
     assert "There is no tenant initech here; there are acme" in capsys.readouterr().err
 
 
-def test_the_key_of_the_demonstration_tenant_is_used(
+def test_the_key_of_the_named_tenant_is_used(
     source: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gateway = Gateway(DONE)
     with _running(gateway, monkeypatch):
-        monkeypatch.delenv("CARET_API_KEY")
+        monkeypatch.delenv("CARET_API_KEY")  # so that the key is read from `up.json`
         tenants = [{"slug": "acme", "api_key": "k-acme"}, {"slug": "globex", "api_key": "k-globex"}]
         (home / "up.json").write_text(json.dumps({"gateway_url": "http://x", "tenants": tenants}))
 

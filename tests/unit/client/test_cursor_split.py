@@ -35,7 +35,7 @@ def test_lines_and_columns_count_from_one(line: int, column: int, expected: Curs
         (3, 2, "no column 2: line 3 ends at 1"),
     ],
 )
-def test_a_cursor_outside_the_file_is_rejected_with_the_end(
+def test_the_error_for_a_cursor_outside_the_file_names_the_last_position(
     line: int, column: int, message: str
 ) -> None:
     with pytest.raises(CursorOutOfRange, match=message):

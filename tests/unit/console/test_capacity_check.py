@@ -11,6 +11,7 @@ from console.operator_admin.capacity import check_model
 from tenants.fleet.pools.pool_status import FirstToken
 
 PLAN = compute_plan(CapacityInputs(requests_per_s=1.0))
+# The times that the model predicts at the plan's hit rate.
 (SUSTAINED_TIMES,) = (
     row.sustained for row in PLAN.hit_rates if row.hit_rate == PLAN.figures.hit_rate
 )
@@ -51,9 +52,12 @@ def test_the_most_frequent_mode_is_compared() -> None:
     assert check.agrees
 
 
-def test_99_requests_are_too_few_and_without_measurements_there_is_no_check() -> None:
+def test_fewer_than_100_requests_are_too_few() -> None:
     check = check_model(PLAN, [replace(MEASURED, count=99)])
 
     assert check is not None
     assert not check.has_enough_requests
+
+
+def test_without_measurements_there_is_no_check() -> None:
     assert check_model(PLAN, []) is None

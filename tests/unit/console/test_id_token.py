@@ -39,7 +39,7 @@ def claims(**changes: Any) -> dict[str, Any]:
     return {name: value for name, value in claim_values.items() if value is not None}
 
 
-def accept(token: str, key: Any) -> dict[str, Any]:
+def verify_token(token: str, key: Any) -> dict[str, Any]:
     """Verify a token and return its claims.
 
     Raises ProviderResponseRejected.
@@ -48,23 +48,23 @@ def accept(token: str, key: Any) -> dict[str, Any]:
     return verify_id_token(token, key, algorithm=algorithm, issuer=ISSUER, client_id=CLIENT_ID)
 
 
-def accept_claims(key: rsa.RSAPrivateKey, **changes: Any) -> dict[str, Any]:
+def verify_claims(key: rsa.RSAPrivateKey, **changes: Any) -> dict[str, Any]:
     """Sign and verify claims.
 
     Raises ProviderResponseRejected.
     """
-    return accept(jwt.encode(claims(**changes), key, "RS256"), key.public_key())
+    return verify_token(jwt.encode(claims(**changes), key, "RS256"), key.public_key())
 
 
 @pytest.mark.parametrize("algorithm", ["RS256", "RS512", "PS256"])
 def test_a_token_signed_by_the_provider_is_accepted(key: rsa.RSAPrivateKey, algorithm: str) -> None:
-    assert accept(jwt.encode(claims(), key, algorithm), key.public_key())["sub"] == "u1"
+    assert verify_token(jwt.encode(claims(), key, algorithm), key.public_key())["sub"] == "u1"
 
 
 def test_a_token_signed_with_an_elliptic_curve_is_accepted() -> None:
     key = ec.generate_private_key(ec.SECP256R1())
 
-    assert accept(jwt.encode(claims(), key, "ES256"), key.public_key())["sub"] == "u1"
+    assert verify_token(jwt.encode(claims(), key, "ES256"), key.public_key())["sub"] == "u1"
 
 
 def forge_token(algorithm: object, key: rsa.RSAPrivateKey) -> str:
@@ -98,7 +98,7 @@ def test_other_algorithms_are_rejected_before_a_key_is_fetched(
 @pytest.mark.parametrize("name", REQUIRED_CLAIMS)
 def test_a_missing_claim_is_named(key: rsa.RSAPrivateKey, name: str) -> None:
     with pytest.raises(ProviderResponseRejected, match=f"missing_claim_{name}"):
-        accept_claims(key, **{name: None})
+        verify_claims(key, **{name: None})
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_a_token_with_a_wrong_claim_is_rejected(
     key: rsa.RSAPrivateKey, changes: dict[str, Any], reason: str
 ) -> None:
     with pytest.raises(ProviderResponseRejected) as exc_info:
-        accept_claims(key, **changes)
+        verify_claims(key, **changes)
 
     assert exc_info.value.reason == reason
 
@@ -133,29 +133,30 @@ def test_a_token_with_a_wrong_claim_is_rejected(
 def test_a_list_of_audiences_that_contains_our_client_is_accepted(
     key: rsa.RSAPrivateKey, changes: dict[str, Any]
 ) -> None:
-    assert accept_claims(key, **changes)["sub"] == "u1"
+    assert verify_claims(key, **changes)["sub"] == "u1"
 
 
 def test_clocks_may_differ_by_a_minute_at_most(key: rsa.RSAPrivateKey) -> None:
     now = int(time.time())
-    slow, fast = now - CLOCK_SKEW_S, now + CLOCK_SKEW_S
+    earliest, latest = now - CLOCK_SKEW_S, now + CLOCK_SKEW_S
 
-    assert accept_claims(key, exp=slow + 10)
-    assert accept_claims(key, iat=fast - 10, nbf=fast - 10)
+    # Ten seconds are enough for the test to run.
+    assert verify_claims(key, exp=earliest + 10)
+    assert verify_claims(key, iat=latest - 10, nbf=latest - 10)
     for changes, reason in (
-        ({"exp": slow - 1}, "token_expired"),
-        ({"iat": fast + 10}, "token_from_the_future"),
-        ({"nbf": fast + 10}, "token_from_the_future"),
+        ({"exp": earliest - 1}, "token_expired"),
+        ({"iat": latest + 10}, "token_from_the_future"),
+        ({"nbf": latest + 10}, "token_from_the_future"),
     ):
         with pytest.raises(ProviderResponseRejected, match=reason):
-            accept_claims(key, **changes)
+            verify_claims(key, **changes)
 
 
 def test_a_token_signed_with_another_key_is_rejected(key: rsa.RSAPrivateKey) -> None:
     other_key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
 
     with pytest.raises(ProviderResponseRejected, match="invalid_signature"):
-        accept(jwt.encode(claims(), other_key, "RS256"), key.public_key())
+        verify_token(jwt.encode(claims(), other_key, "RS256"), key.public_key())
 
 
 @pytest.mark.parametrize("token", ["", ".", "a.b.c", "é", "e30.e30.", "[" * 9_000])

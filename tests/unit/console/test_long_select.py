@@ -17,9 +17,9 @@ CHOICES = [
 def test_the_element_is_the_same_as_that_of_djangos_select(value: object) -> None:
     attrs = {"id": "id_action", "required": True, "disabled": False}
 
-    html = [
+    expected, html = (
         widget({"list": "actions"}, choices=CHOICES).render("action", value, attrs)
         for widget in (forms.Select, LongSelect)
-    ]
+    )
 
-    assert parse_html(html[0]) == parse_html(html[1])
+    assert parse_html(html) == parse_html(expected)

@@ -15,33 +15,33 @@ OPERATIONS = {
 }
 
 
-def resolved(part: dict[str, Any]) -> dict[str, Any]:
+def resolve(part: dict[str, Any]) -> dict[str, Any]:
     """Return the target if the part is a reference within the document, or else the part."""
     while "$ref" in part:
-        place: Any = DOCUMENT
+        target: Any = DOCUMENT
         for name in part["$ref"].removeprefix("#/").split("/"):
-            place = place[name]
-        part = place
+            target = target[name]
+        part = target
     return part
 
 
 def parameter_names(operation_name: str) -> set[str]:
     parameters = OPERATIONS[operation_name].get("parameters", [])
-    return {parameter["name"] for parameter in map(resolved, parameters)}
+    return {parameter["name"] for parameter in map(resolve, parameters)}
 
 
-def references(part: Any) -> list[str]:
+def list_references(part: Any) -> list[str]:
     if isinstance(part, dict):
         own = [part["$ref"]] if isinstance(part.get("$ref"), str) else []
-        return own + [reference for value in part.values() for reference in references(value)]
+        return own + [reference for value in part.values() for reference in list_references(value)]
     if isinstance(part, list):
-        return [reference for value in part for reference in references(value)]
+        return [reference for value in part for reference in list_references(value)]
     return []
 
 
 def test_every_reference_exists() -> None:
-    for reference in references(DOCUMENT):
-        assert resolved({"$ref": reference})
+    for reference in list_references(DOCUMENT):
+        assert resolve({"$ref": reference})
 
 
 def test_operation_ids_are_unique_and_consist_of_group_and_command() -> None:
@@ -62,8 +62,8 @@ def test_each_summary_is_a_sentence(name: str) -> None:
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_each_request_body_has_an_example(name: str) -> None:
     for content in OPERATIONS[name].get("requestBody", {}).get("content", {}).values():
-        schema = resolved(content["schema"])
-        shapes = [resolved(shape) for shape in schema.get("anyOf", [schema])]
+        schema = resolve(content["schema"])
+        shapes = [resolve(shape) for shape in schema.get("anyOf", [schema])]
         assert any("example" in shape or "examples" in shape for shape in shapes)
 
 
@@ -71,7 +71,7 @@ def test_each_request_body_has_an_example(name: str) -> None:
 def test_each_error_response_has_an_example(name: str) -> None:
     """An operation that needs a credential also declares the error 429."""
     errors = {
-        status: resolved(response)
+        status: resolve(response)
         for status, response in OPERATIONS[name]["responses"].items()
         if status >= "400"
     }

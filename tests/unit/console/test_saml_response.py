@@ -20,7 +20,12 @@ from tests.fakes.saml_provider import AssertionData, SamlProvider, encode
 ACS = "https://caret.example/acs"
 SERVICE_PROVIDER = ServiceProvider("https://caret.example/us", ACS)
 ASSERTION = AssertionData(
-    "olga@acme.example", "_asked", ACS, SERVICE_PROVIDER.entity_id, ACS, "_asked"
+    email="olga@acme.example",
+    request_id="_request-1",
+    acs_url=ACS,
+    audience=SERVICE_PROVIDER.entity_id,
+    recipient=ACS,
+    confirmed_request_id="_request-1",
 )
 XSLT = "http://www.w3.org/TR/1999/REC-xslt-19991116"
 EXCLUSIVE_C14N = "http://www.w3.org/2001/10/xml-exc-c14n#"
@@ -33,7 +38,7 @@ def idp() -> SamlProvider:
 
 
 def read_email(idp: SamlProvider, xml: str) -> str:
-    """Return the email address of the user who is signed in.
+    """Return the email address of the user that the response signs in.
 
     Raises InvalidSamlResponse.
     """
@@ -95,12 +100,12 @@ def test_a_second_audience_restriction_is_rejected(idp: SamlProvider) -> None:
 
 
 def test_a_repeated_id_is_rejected(idp: SamlProvider) -> None:
+    repeated_id = f' ID="{ASSERTION.assertion_id}"'
     xml = idp.build_response(ASSERTION)
+    xml = re.sub(r' ID="_[0-9a-f]{32}"', repeated_id, xml, count=1)  # the ID of the response
 
     with pytest.raises(InvalidSamlResponse, match="repeated_id"):
-        read_email(
-            idp, re.sub(r' ID="_[0-9a-f]{32}"', f' ID="{ASSERTION.assertion_id}"', xml, count=1)
-        )
+        read_email(idp, xml)
 
 
 def test_an_encrypted_assertion_is_rejected(idp: SamlProvider) -> None:

@@ -11,7 +11,7 @@ from django.test import AsyncRequestFactory, RequestFactory
 
 from console.downloads.temp_file_response import MAX_MEMORY_BYTES, temp_file_response
 
-DATA = bytes(range(256)) * (MAX_MEMORY_BYTES // 200)  # more than is kept in memory
+DATA = bytes(range(256)) * (MAX_MEMORY_BYTES // 200)  # more bytes than are kept in memory
 
 
 @pytest.fixture(autouse=True)
@@ -23,7 +23,7 @@ def _no_database() -> Iterator[None]:
 
 
 class FileWriter:
-    """Writes DATA, and keeps the file for inspection."""
+    """Writes DATA, and keeps the file so that a test can see whether it was deleted."""
 
     file: IO[bytes]
 

@@ -1,4 +1,4 @@
-"""The HTML of times."""
+"""The HTML element of a time, in the reader's zone and language."""
 
 from datetime import UTC, datetime, timedelta, timezone
 

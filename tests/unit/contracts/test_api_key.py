@@ -18,6 +18,7 @@ from caret.contracts.api_key import (
 
 ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 PEPPER = bytes(32)
+_NUM_CHECKSUM_CHARS = 6
 
 
 @pytest.mark.parametrize("kind", list(KeyKind))
@@ -30,7 +31,7 @@ def test_a_new_key_has_the_published_format(kind: KeyKind) -> None:
 
 
 @pytest.mark.parametrize("kind", list(KeyKind))
-def test_a_new_key_is_parsed(kind: KeyKind) -> None:
+def test_parsing_the_text_of_a_new_key_restores_the_key(kind: KeyKind) -> None:
     key = generate_key(kind)
 
     assert parse_key(key.text) == key
@@ -44,12 +45,12 @@ def test_generated_keys_are_distinct() -> None:
 
 def test_a_key_ends_with_its_checksum() -> None:
     text = generate_key(KeyKind.SERVICE).text
-    body, tail = text[:-6], text[-6:]
-    value = 0
-    for character in tail:
-        value = value * 62 + ALPHABET.index(character)
 
-    assert value == zlib.crc32(body.encode())
+    body, checksum_text = text[:-_NUM_CHECKSUM_CHARS], text[-_NUM_CHECKSUM_CHARS:]
+    checksum = 0
+    for character in checksum_text:  # a number in base 62
+        checksum = checksum * len(ALPHABET) + ALPHABET.index(character)
+    assert checksum == zlib.crc32(body.encode())
 
 
 def test_a_changed_character_is_rejected() -> None:
@@ -62,6 +63,7 @@ def test_a_changed_character_is_rejected() -> None:
 
 @pytest.mark.parametrize(
     "text",
+    # A key has 57 characters after its prefix; a key of zeros has a wrong checksum.
     ["", "cpk_live_", "sk-123", "cpk_live_" + "0" * 57, "CPK_live_" + "0" * 57, "cpk_prod_x"],
 )
 def test_a_text_that_is_no_key_is_rejected(text: str) -> None:

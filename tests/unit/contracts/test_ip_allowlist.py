@@ -61,7 +61,7 @@ def test_an_invalid_network_is_rejected(text: str) -> None:
         (("192.0.2.0/24", "2001:db8::/32"), ("2001:db8:1::/48",), True),
     ],
 )
-def test_a_list_contains_another_if_each_network_is_inside_one(
+def test_a_list_contains_another_if_each_network_of_the_other_is_inside_one_of_its_own(
     wide: tuple[str, ...], narrow: tuple[str, ...], expected: bool
 ) -> None:
     assert contains_all(wide, narrow) == expected

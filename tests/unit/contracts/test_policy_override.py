@@ -146,6 +146,7 @@ def test_every_mode_is_a_feature() -> None:
 
 
 def test_this_file_covers_every_field_of_an_override() -> None:
+    """A new field also needs a strategy in `_overrides` and a check in the tests above."""
     assert set(PolicyOverride.__struct_fields__) == {
         "features",
         "models",

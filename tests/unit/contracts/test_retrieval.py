@@ -18,7 +18,7 @@ from tests.fakes.tenants import ACME, GLOBEX, ROOT_SECRET
 SCOPE = RetrievalScope(holder="", repository="shop")
 FILE = FileUpload(scope=SCOPE, path="planted-path.py", text="planted text")
 QUERY = SnippetQuery(query_id="1", gateway="ab", scope=SCOPE, path="a.py", text="planted text")
-FOUND = SnippetResult(query_id="1", snippets=(SnippetMatch(path="a.py", text="text", score=0.5),))
+RESULT = SnippetResult(query_id="1", snippets=(SnippetMatch(path="a.py", text="text", score=0.5),))
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def sealer() -> RetrievalSealer:
     return RetrievalSealer(ROOT_SECRET)
 
 
-@pytest.mark.parametrize("message", [FILE, QUERY, FOUND])
+@pytest.mark.parametrize("message", [FILE, QUERY, RESULT])
 def test_a_message_survives_sealing_and_opening(sealer: RetrievalSealer, message: Message) -> None:
     data = sealer.seal(ACME, message)
 
@@ -72,6 +72,14 @@ def test_a_message_of_another_installation_does_not_open(sealer: RetrievalSealer
         msgspec.msgpack.encode(Envelope(2, ACME, b"x" * 40)),
         msgspec.msgpack.encode([1, "\ud800".encode("utf-8", "surrogatepass"), b""]),
         msgspec.msgpack.encode({"version": 1}),
+    ],
+    ids=[
+        "empty",
+        "no array",
+        "an empty seal",
+        "version 2",
+        "bytes as the tenant's ID",
+        "an object",
     ],
 )
 def test_malformed_data_is_rejected_without_revealing_it(

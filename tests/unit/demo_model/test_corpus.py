@@ -1,4 +1,4 @@
-"""The files of the standard library that form a corpus, and those held out for validation."""
+"""The corpus: files of Python's standard library, of which some are held out for validation."""
 
 from pathlib import Path
 
@@ -16,7 +16,7 @@ def library(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def write(library: Path, relative: str, content: bytes = TEXT.encode()) -> None:
+def write_file(library: Path, relative: str, content: bytes = TEXT.encode()) -> None:
     path = library / relative
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content)
@@ -67,7 +67,7 @@ def test_short_files_are_never_held_out() -> None:
     ],
 )
 def test_tables_packages_and_generated_files_are_left_out(library: Path, relative: str) -> None:
-    write(library, relative)
+    write_file(library, relative)
 
     assert paths_read(library) == set()
 
@@ -76,15 +76,15 @@ def test_tables_packages_and_generated_files_are_left_out(library: Path, relativ
     "content", [b"\xff\xfe" * 300, b"x = 1\n", b"TABLE = '" + b"x" * 500 + b"'\n"]
 )
 def test_files_that_are_not_ordinary_source_are_left_out(library: Path, content: bytes) -> None:
-    write(library, "module.py", content)
+    write_file(library, "module.py", content)
 
     assert paths_read(library) == set()
 
 
 def test_tests_are_distinguished_from_ordinary_code(library: Path) -> None:
-    write(library, "json/decoder.py")
-    write(library, "test/test_json.py")
-    write(library, "ctypes/test/test_arrays.py")
+    write_file(library, "json/decoder.py")
+    write_file(library, "test/test_json.py")
+    write_file(library, "ctypes/test/test_arrays.py")
 
     corpus = read_corpus(library)
 
@@ -97,7 +97,7 @@ def test_tests_are_distinguished_from_ordinary_code(library: Path) -> None:
 
 
 def test_line_breaks_are_kept(library: Path) -> None:
-    write(library, "module.py", TEXT.replace("\n", "\r\n").encode())
+    write_file(library, "module.py", TEXT.replace("\n", "\r\n").encode())
 
     corpus = read_corpus(library)
 

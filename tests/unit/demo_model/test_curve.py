@@ -8,7 +8,7 @@ TRAINING = [{"step": n, "tokens": 4096 * n, "loss": 8.0 - n / 400} for n in rang
 VALIDATION = [{"step": n, "tokens": 4096 * n, "validation_loss": 4.0} for n in (500, 2000)]
 
 
-def test_thinning_keeps_few_training_losses_and_every_validation_loss() -> None:
+def test_sampling_keeps_few_training_losses_and_every_validation_loss() -> None:
     lines = sample_log(TRAINING + VALIDATION)
 
     assert sum("loss" in line for line in lines) <= MAX_POINTS
@@ -23,7 +23,7 @@ def test_a_sampled_point_is_the_mean_of_its_losses() -> None:
     assert abs(lines[0]["loss"] - mean) < 1e-3
 
 
-def test_the_picture_is_well_formed() -> None:
+def test_the_drawing_is_well_formed_svg() -> None:
     root = ElementTree.fromstring(draw_curve(sample_log(TRAINING + VALIDATION)))  # noqa: S314  # our own text
 
     assert root.tag.endswith("svg")

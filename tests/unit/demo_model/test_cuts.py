@@ -15,8 +15,8 @@ def make_cut(kind: CutKind, seed: int, file: TokenFile) -> TokenSpans:
     return Cutter(small_corpus(), small_tokenizer(), random.Random(seed)).cut(file, kind)
 
 
-def texts(kind: CutKind, seed: int, file: TokenFile) -> tuple[str, str, str]:
-    """Return prefix, middle and suffix."""
+def cut_texts(kind: CutKind, seed: int, file: TokenFile) -> tuple[str, str, str]:
+    """Cut the file; return the texts of prefix, middle and suffix."""
     file_cut, tokens = make_cut(kind, seed, file), small_corpus().tokens
     decode = small_tokenizer().decode
     prefix = tokens[file.start : file_cut.start].tolist() + file_cut.prefix_end
@@ -26,35 +26,39 @@ def texts(kind: CutKind, seed: int, file: TokenFile) -> tuple[str, str, str]:
 
 @pytest.mark.parametrize("kind", CutKind)
 def test_prefix_middle_and_suffix_make_up_the_file(kind: CutKind) -> None:
-    wholes = {"".join(texts(kind, seed, small_corpus().files[0])) for seed in SEEDS}
+    joined_texts = {"".join(cut_texts(kind, seed, small_corpus().files[0])) for seed in SEEDS}
 
-    assert wholes == {FILES[0].text}
+    assert joined_texts == {FILES[0].text}
 
 
 @pytest.mark.parametrize("kind", CutKind)
 def test_a_file_of_one_line_can_be_cut(kind: CutKind) -> None:
-    wholes = {"".join(texts(kind, seed, small_corpus().files[3])) for seed in range(10)}
+    joined_texts = {"".join(cut_texts(kind, seed, small_corpus().files[3])) for seed in range(10)}
 
-    assert wholes == {SHORT_FILE.text}
+    assert joined_texts == {SHORT_FILE.text}
 
 
 @pytest.mark.parametrize("kind", [CutKind.LINES, CutKind.NAME, CutKind.BLOCK])
 def test_a_cut_of_lines_ends_before_a_line_break(kind: CutKind) -> None:
-    suffixes = [texts(kind, seed, small_corpus().files[0])[2] for seed in SEEDS]
+    suffixes = [cut_texts(kind, seed, small_corpus().files[0])[2] for seed in SEEDS]
 
     assert all(suffix == "" or suffix.startswith("\n") for suffix in suffixes)
 
 
 def test_many_cuts_begin_inside_a_word() -> None:
-    cuts = [texts(CutKind.LINES, seed, small_corpus().files[0]) for seed in SEEDS]
+    cuts = [cut_texts(CutKind.LINES, seed, small_corpus().files[0]) for seed in SEEDS]
 
-    inside = [p for p, middle, _ in cuts if p[-1:].isalpha() and middle[:1].isalpha()]
-    assert len(inside) > len(SEEDS) // 8
+    cuts_inside_word = [
+        (prefix, middle)
+        for prefix, middle, _ in cuts
+        if prefix[-1:].isalpha() and middle[:1].isalpha()
+    ]
+    assert len(cuts_inside_word) > len(SEEDS) // 8
 
 
 def test_a_block_cut_begins_under_a_header_and_has_a_limited_number_of_lines() -> None:
     for seed in SEEDS:
-        prefix, middle, _ = texts(CutKind.BLOCK, seed, small_corpus().files[0])
+        prefix, middle, _ = cut_texts(CutKind.BLOCK, seed, small_corpus().files[0])
         head, indent = prefix.rsplit("\n", 1)
         assert head.endswith(":")
         assert indent.isspace()
@@ -63,7 +67,7 @@ def test_a_block_cut_begins_under_a_header_and_has_a_limited_number_of_lines() -
 
 def test_a_docstring_cut_includes_the_closing_quotes_but_not_the_opening_ones() -> None:
     for seed in SEEDS:
-        prefix, middle, _ = texts(CutKind.DOCSTRING, seed, small_corpus().files[0])
+        prefix, middle, _ = cut_texts(CutKind.DOCSTRING, seed, small_corpus().files[0])
         assert prefix.endswith('"""')
         assert middle.endswith('."""')
 

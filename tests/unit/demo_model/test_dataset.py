@@ -39,7 +39,7 @@ def write_wheel(folder: Path, files: dict[str, str], licence: str = "MIT") -> Pa
     return Package("tool", "1.0", licence, path.name, digest)
 
 
-def paths_used(folder: Path, files: dict[str, str]) -> list[str]:
+def list_used_paths(folder: Path, files: dict[str, str]) -> list[str]:
     with open_wheel(write_wheel(folder, files), folder) as wheel:
         return [file.path for file in iterate_wheel_files(wheel, "tool")]
 
@@ -49,14 +49,14 @@ def source(text: str, path: str = "tool/module.py") -> SourceFile:
 
 
 def test_ordinary_modules_are_used(tmp_path: Path) -> None:
-    assert paths_used(tmp_path, {"tool/core.py": CODE}) == ["tool/tool/core.py"]
+    assert list_used_paths(tmp_path, {"tool/core.py": CODE}) == ["tool/tool/core.py"]
 
 
 @pytest.mark.parametrize(
     "name", ["tool/_vendor/six.py", "tool/migrations/0001_initial.py", "tool/data.json"]
 )
 def test_vendored_files_migrations_and_data_are_left_out(tmp_path: Path, name: str) -> None:
-    assert paths_used(tmp_path, {name: CODE}) == []
+    assert list_used_paths(tmp_path, {name: CODE}) == []
 
 
 @pytest.mark.parametrize(
@@ -90,6 +90,7 @@ def test_a_copy_with_other_whitespace_is_left_out() -> None:
         CODE[:1500] + "".join(f"other_name_{n} = another_name_{n}\n" for n in range(2000)),
         CODE[:150],
     ],
+    ids=["equal", "with changes", "indented more", "a part in a longer file", "a short part"],
 )
 def test_copies_of_held_out_files_are_detected(text: str) -> None:
     held_out = HeldOutFilter([source(CODE, "heapq.py")])

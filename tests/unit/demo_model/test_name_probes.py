@@ -15,17 +15,20 @@ def area(width, height):
 FILES = [SourceFile("shapes.py", TEXT, is_test=False)]
 
 
-def full_text(fim_cut: FimCut) -> str:
+def build_prompt(fim_cut: FimCut) -> str:
+    """Return a prompt with all text around the cut."""
     return f"{fim_cut.prefix}\n{fim_cut.suffix}"
 
 
-def choose(seed: int = 1) -> list[NameProbe]:
-    return choose_name_probes(FILES, full_text, seed)
+def choose_probes(seed: int = 1) -> list[NameProbe]:
+    return choose_name_probes(FILES, build_prompt, seed)
 
 
 def test_probes_are_names_that_also_occur_in_the_prompt() -> None:
     names = {
-        probe.typed_part + probe.remaining_part for seed in range(20) for probe in choose(seed)
+        probe.typed_part + probe.remaining_part
+        for seed in range(20)
+        for probe in choose_probes(seed)
     }
 
     # Not chosen: names that occur only once or only in strings, keywords and builtins.
@@ -37,7 +40,7 @@ def test_an_empty_prompt_gives_no_probes() -> None:
 
 
 def test_the_cursor_is_inside_the_name() -> None:
-    for probe in choose():
+    for probe in choose_probes():
         assert probe.cut.prefix.endswith(probe.typed_part)
         assert probe.cut.middle.startswith(probe.remaining_part)
         assert probe.remaining_part
@@ -46,7 +49,7 @@ def test_the_cursor_is_inside_the_name() -> None:
 def test_the_cursor_is_inside_the_name_in_a_file_with_form_feeds() -> None:
     files = [SourceFile("shapes.py", f"import shapes\n\x0c\n{TEXT}", is_test=False)]
 
-    probes = choose_name_probes(files, full_text, 1)
+    probes = choose_name_probes(files, build_prompt, 1)
 
     assert probes
     for probe in probes:
@@ -55,7 +58,7 @@ def test_the_cursor_is_inside_the_name_in_a_file_with_form_feeds() -> None:
 
 
 def test_the_same_seed_chooses_the_same_probes() -> None:
-    assert choose(3) == choose(3)
+    assert choose_probes(3) == choose_probes(3)
 
 
 def test_a_name_is_copied_if_the_completion_begins_with_exactly_the_rest_of_the_name() -> None:

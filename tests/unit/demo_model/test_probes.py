@@ -18,10 +18,10 @@ CODE = ("def area(width, height):", "    result = width * height", "    return r
 PROBE = EvalProbe("shapes.py", cut_line_at(TEXT, TEXT.index(" * height")))
 
 
-def test_probes_are_lines_of_code() -> None:
+def test_probes_are_lines_of_code_but_not_comments_or_docstrings() -> None:
     probes = choose_probes([SourceFile("shapes.py", TEXT, is_test=False)], seed=1)
 
-    lines = {p.cut.prefix.rsplit("\n", 1)[-1] + p.cut.middle for p in probes}
+    lines = {probe.cut.prefix.rsplit("\n", 1)[-1] + probe.cut.middle for probe in probes}
     assert lines == set(CODE)
 
 
@@ -36,10 +36,10 @@ def test_a_completion_that_begins_with_the_rest_of_the_line_is_exact(completion:
     assert score_probe(PROBE, completion).is_exact
 
 
-def test_another_line_is_not_exact() -> None:
+def test_a_completion_with_another_text_is_not_exact() -> None:
     assert not score_probe(PROBE, " * width").is_exact
 
 
-@pytest.mark.parametrize(("completion", "parses"), [(" * width", True), (" * (height", False)])
-def test_a_completion_parses_with_the_file_around_it(completion: str, parses: bool) -> None:
-    assert score_probe(PROBE, completion).is_parsable is parses
+@pytest.mark.parametrize(("completion", "is_parsable"), [(" * width", True), (" * (height", False)])
+def test_a_completion_is_parsed_with_the_file_around_it(completion: str, is_parsable: bool) -> None:
+    assert score_probe(PROBE, completion).is_parsable is is_parsable

@@ -1,4 +1,4 @@
-"""The learning rate, the row length and the mixture of texts of each training step."""
+"""The schedule of a training: the learning rate, row length and mixture of texts of each step."""
 
 import pytest
 
@@ -11,6 +11,7 @@ from inference.demo_model.training.schedule import (
 )
 
 STABLE = LearningRateSchedule(seed=1)
+# The learning rate falls from step 1000 to step 1100.
 COOLING = LearningRateSchedule(seed=1, cool_down_step=1000, cool_down_steps=100)
 
 
@@ -26,7 +27,7 @@ def test_a_cool_down_reduces_the_rate_to_zero(step: int, factor: float) -> None:
     assert COOLING.rate_factor(step) == pytest.approx(factor)
 
 
-def test_a_cool_down_has_a_last_step_and_a_stable_run_has_none() -> None:
+def test_a_run_with_a_cool_down_has_a_last_step_and_a_stable_run_has_none() -> None:
     assert (STABLE.end_step, COOLING.end_step) == (None, 1100)
 
 
@@ -35,7 +36,7 @@ def test_a_cool_down_changes_the_mixture_from_its_first_step() -> None:
     assert COOLING.compose_batch(1000).mixture.group_shares == COOL_DOWN_SHARES
 
 
-def test_early_rows_are_shorter_and_more_often_echoes() -> None:
+def test_early_steps_have_shorter_rows_and_more_echoes() -> None:
     early = [STABLE.compose_batch(step) for step in range(200)]
     late = [STABLE.compose_batch(step) for step in range(10_000, 10_200)]
 

@@ -29,11 +29,11 @@ def test_loading_restores_tokens_and_files(folder: Path) -> None:
     assert loaded.tokens.tolist() == small_corpus().tokens.tolist()
 
 
-def test_the_corpus_contains_the_files_for_validation(folder: Path) -> None:
+def test_the_files_for_validation_are_saved_with_the_corpus(folder: Path) -> None:
     assert load_held_out(folder) == (SHORT_FILE,)
 
 
-def test_an_older_corpus_has_no_files_for_validation(folder: Path) -> None:
+def test_a_corpus_of_an_older_version_has_no_files_for_validation(folder: Path) -> None:
     (folder / HELD_OUT).unlink()
 
     assert load_held_out(folder) == ()
@@ -46,14 +46,15 @@ def test_decoding_a_file_restores_its_text() -> None:
     assert small_tokenizer().decode(corpus.tokens[file.start : file.end].tolist()) == FILES[1].text
 
 
-def test_a_smaller_corpus_has_the_first_files() -> None:
+def test_a_corpus_with_a_token_limit_has_only_the_first_files() -> None:
     whole = small_corpus()
+    max_tokens = whole.files[1].end  # room for two files
     files = ((Group.PACKAGES, "package", file) for file in FILES)
 
-    corpus = encode(files, small_tokenizer(), max_tokens=whole.files[1].end)
+    corpus = encode(files, small_tokenizer(), max_tokens=max_tokens)
 
     assert corpus.files == whole.files[:2]
-    assert len(corpus.tokens) == whole.files[1].end
+    assert len(corpus.tokens) == max_tokens
 
 
 def test_a_damaged_corpus_is_rejected(folder: Path) -> None:

@@ -23,29 +23,30 @@ from tests.unit.demo_model.corpora import small_corpus, small_tokenizer
 COOL_DOWN_TOKENS = 100 * TOKENS_PER_STEP
 
 
-def batches(seed: int = 1) -> BatchDataset:
+def make_batches(seed: int = 1) -> BatchDataset:
     return BatchDataset(small_corpus(), small_tokenizer(), LearningRateSchedule(seed))
 
 
 @pytest.fixture
 def run_folder(tmp_path: Path) -> Path:
+    """Return the folder of a training run with a checkpoint of step 40."""
     folder = tmp_path / "run"
     folder.mkdir()
     checkpoint.save_content({"progress": asdict(TrainingProgress(step=40))}, folder)
     return folder
 
 
-def test_a_resumed_run_gets_the_next_batches() -> None:
-    uninterrupted, resumed = batches(), batches()
+def test_a_resumed_run_gets_the_same_batch_as_an_uninterrupted_one() -> None:
+    uninterrupted, resumed = make_batches(), make_batches()
     for step in range(3):
-        uninterrupted[step]
+        uninterrupted[step]  # computes the batch, as training does
 
     pairs = zip(uninterrupted[3], resumed[3], strict=True)
     assert all(torch.equal(tensor, other_tensor) for tensor, other_tensor in pairs)
 
 
 def test_another_seed_gives_other_batches() -> None:
-    assert not torch.equal(batches(seed=1)[0][0], batches(seed=2)[0][0])
+    assert not torch.equal(make_batches(seed=1)[0][0], make_batches(seed=2)[0][0])
 
 
 def test_a_cool_down_begins_at_the_step_of_the_newest_checkpoint(
@@ -59,7 +60,7 @@ def test_a_cool_down_begins_at_the_step_of_the_newest_checkpoint(
     assert (progress["cool_down_step"], progress["cool_down_steps"]) == (40, 100)
 
 
-def test_a_cool_down_has_the_log_up_to_its_first_step(run_folder: Path, tmp_path: Path) -> None:
+def test_a_cool_down_copies_the_log_up_to_its_first_step(run_folder: Path, tmp_path: Path) -> None:
     (run_folder / "log.jsonl").write_text('{"step": 40}\n{"step": 50}\n')
 
     begin_cool_down(run_folder, tmp_path / "cool", COOL_DOWN_TOKENS)
@@ -82,7 +83,7 @@ def test_a_cool_down_does_not_change_the_run(run_folder: Path, tmp_path: Path) -
     assert content["progress"]["cool_down_step"] is None
 
 
-def test_a_cool_down_does_not_overwrite_another(run_folder: Path, tmp_path: Path) -> None:
+def test_a_cool_down_does_not_overwrite_an_earlier_one(run_folder: Path, tmp_path: Path) -> None:
     begin_cool_down(run_folder, tmp_path / "cool", COOL_DOWN_TOKENS)
 
     with pytest.raises(RunError, match="has checkpoints already"):

@@ -24,8 +24,8 @@ def pools_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CARET_POOLS_FILE", str(file))
 
 
-# Options, and a part of the message that rejects them.
-BAD = {
+# For each mistake: the options, and a part of the error message.
+BAD_OPTIONS = {
     "an unknown pool": (["--pool", "none"], "there is no pool 'none'"),
     "an unknown layout": (["--pool", "demo-fast:none"], "none"),
     "three pools": (["--pool", "demo-fast"] * 3, "one pool, or two"),
@@ -36,15 +36,15 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize("name", BAD)
-def test_a_bad_option_is_named(name: str) -> None:
-    arguments, reason = BAD[name]
+@pytest.mark.parametrize("mistake", BAD_OPTIONS)
+def test_the_error_for_a_bad_option_names_the_mistake(mistake: str) -> None:
+    arguments, reason = BAD_OPTIONS[mistake]
 
     with pytest.raises(BadSetting, match=reason):
         main(arguments)
 
 
-def test_a_repository_without_source_files_is_named(tmp_path: Path) -> None:
+def test_a_repository_without_source_files_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(BadSetting, match="no source files"):
         main(["--pool", "demo-fast", "--repository", str(tmp_path)])
 
@@ -52,17 +52,18 @@ def test_a_repository_without_source_files_is_named(tmp_path: Path) -> None:
 def test_a_report_of_two_pools_contains_their_difference() -> None:
     right, wrong = make_result(TASK.answer), make_result("height")
 
-    one = make_report(["a"], [[right]], suite="infilling", models=["qwen"])
-    two = make_report(
+    single = make_report(["a"], [[right]], suite="infilling", models=["qwen"])
+    comparison = make_report(
         ["a", "b"], [[wrong, right], [right] * 2], suite="infilling", models=["qwen", "llama"]
     )
 
-    assert "difference" not in one
-    assert [(pool_report["pool"], pool_report["model"]) for pool_report in two["pools"]] == [
+    assert "difference" not in single
+    assert [(pool_report["pool"], pool_report["model"]) for pool_report in comparison["pools"]] == [
         ("a", "qwen"),
         ("b", "llama"),
     ]
-    assert two["difference"]["exact_match"]["value"] == 0.5
+    # Half of the answers of the first pool are right, and all answers of the second.
+    assert comparison["difference"]["exact_match"]["value"] == 0.5
 
 
 def test_a_report_names_the_file_of_the_suite_without_its_folder() -> None:

@@ -10,7 +10,7 @@ from caret.foundation.environment import BadSetting
 from inference.evaluation.exam_reader import read_exam
 from inference.evaluation.task import TaskKind, UnitTest
 
-# The first fields of HumanEval-SingleLineInfilling.
+# A line with the fields of HumanEval-SingleLineInfilling.
 LINE = {
     "task_id": "SingleLineInfilling/HumanEval/0/L0",
     "entry_point": "double",
@@ -22,17 +22,17 @@ LINE = {
 
 
 @pytest.mark.parametrize("name", ["exam.jsonl", "exam.jsonl.gz"])
-def test_a_public_file_gives_tasks_with_tests(tmp_path: Path, name: str) -> None:
+def test_tasks_and_their_unit_tests_are_read_from_a_public_file(tmp_path: Path, name: str) -> None:
     lines = json.dumps(LINE) + "\n\n" + json.dumps(LINE | {"test": ""}) + "\n"
     data = lines.encode()
     (tmp_path / name).write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
 
-    with_test, without = read_exam(tmp_path / name)
+    task_with_test, task_without_test = read_exam(tmp_path / name)
 
-    assert with_test.kind is TaskKind.SINGLE_LINE
-    assert with_test.answer == "    return 2 * x"
-    assert with_test.unit_test == UnitTest(LINE["test"], "double")
-    assert without.unit_test is None
+    assert task_with_test.kind is TaskKind.SINGLE_LINE
+    assert task_with_test.answer == "    return 2 * x"
+    assert task_with_test.unit_test == UnitTest(LINE["test"], "double")
+    assert task_without_test.unit_test is None
 
 
 @pytest.mark.parametrize(
@@ -40,10 +40,10 @@ def test_a_public_file_gives_tasks_with_tests(tmp_path: Path, name: str) -> None
     [
         ("MultiLineInfilling/HumanEval/0/L0_L2", TaskKind.MULTI_LINE),
         ("RandomSpanInfilling/HumanEval/0/1", TaskKind.RANDOM_SPAN),
-        ("ours/1", TaskKind.SINGLE_LINE),
+        ("ours/1", TaskKind.SINGLE_LINE),  # this ID names no kind; the answer has one line
     ],
 )
-def test_the_id_or_the_answer_decides_the_kind(
+def test_the_kind_is_read_from_the_task_id_or_else_from_the_answer(
     tmp_path: Path, task_id: str, kind: TaskKind
 ) -> None:
     (tmp_path / "exam.jsonl").write_text(json.dumps(LINE | {"task_id": task_id}))
@@ -51,7 +51,7 @@ def test_the_id_or_the_answer_decides_the_kind(
     assert read_exam(tmp_path / "exam.jsonl")[0].kind is kind
 
 
-BAD = {
+BAD_LINES = {
     "not JSON": b"{",
     "a list": b"[]",
     "a missing field": json.dumps({"task_id": "1"}).encode(),
@@ -64,9 +64,10 @@ BAD = {
 DAMAGED_DEFLATE = gzip.compress(b"{}")[:10] + b"\xff" * 20
 
 
-@pytest.mark.parametrize("name", BAD)
-def test_a_bad_line_is_named(tmp_path: Path, name: str) -> None:
-    (tmp_path / "exam.jsonl").write_bytes(json.dumps(LINE).encode() + b"\n" + BAD[name])
+@pytest.mark.parametrize("mistake", BAD_LINES)
+def test_the_error_for_a_bad_line_has_its_number(tmp_path: Path, mistake: str) -> None:
+    exam = json.dumps(LINE).encode() + b"\n" + BAD_LINES[mistake]
+    (tmp_path / "exam.jsonl").write_bytes(exam)
 
     with pytest.raises(BadSetting, match="line 2: "):
         read_exam(tmp_path / "exam.jsonl")
@@ -77,7 +78,9 @@ def test_a_bad_line_is_named(tmp_path: Path, name: str) -> None:
     [None, b"", b"not gzip", gzip.compress(b"{}")[:-6], DAMAGED_DEFLATE],
     ids=["missing", "empty", "not gzip", "truncated", "damaged"],
 )
-def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, data: bytes | None) -> None:
+def test_the_error_for_an_unusable_file_names_the_option(
+    tmp_path: Path, data: bytes | None
+) -> None:
     if data is not None:
         (tmp_path / "exam.jsonl.gz").write_bytes(data)
 

@@ -25,29 +25,32 @@ from tests.fakes.pools import make_pool
 URLS = ("http://engine-1:8000", "http://engine-2:8000")
 
 
-async def request_from(
+async def request_from_pool(
     engine: FakeEngine, tasks: Sequence[Task], *urls: str
 ) -> list[TaskCompletion]:
-    """Request a completion of each task from a pool with replicas at these URLs."""
+    """Request a completion of each task from a pool with replicas at these URLs.
+
+    Also check that the progress is reported after each task.
+    """
     writer = PromptWriter(
         load_tokenizer(str(DEMO_MODEL)),
         model="demo",
         max_context_tokens=4096,
         clock=SystemClock(),
     )
-    done: list[int] = []
+    reported_progress: list[int] = []
     pool = make_pool(*urls)
     completions = await request_completions(
-        engine, Subject(pool, writer), tasks, report_progress=done.append
+        engine, Subject(pool, writer), tasks, report_progress=reported_progress.append
     )
-    assert done == list(range(1, len(tasks) + 1))
+    assert reported_progress == list(range(1, len(tasks) + 1))
     return completions
 
 
-async def test_a_completion_is_truncated_at_its_line_as_for_users() -> None:
+async def test_a_completion_is_truncated_at_the_end_of_its_line_as_for_users() -> None:
     engine = FakeEngine(chunks_of("width", " * height", "\nprint("))
 
-    (completion,) = await request_from(engine, [TASK])
+    (completion,) = await request_from_pool(engine, [TASK])
 
     assert completion.text == "width * height"
     assert completion.first_text_ms is not None
@@ -57,7 +60,7 @@ async def test_a_completion_is_truncated_at_its_line_as_for_users() -> None:
 async def test_tasks_are_spread_over_replicas_with_one_cache_salt() -> None:
     engine = FakeEngine(chunks_of("width"))
 
-    await request_from(engine, [TASK] * 10, *URLS)
+    await request_from_pool(engine, [TASK] * 10, *URLS)
 
     assert {request.replica.url for request in engine.requests} == set(URLS)
     assert len({request.salt for request in engine.requests}) == 1
@@ -68,20 +71,20 @@ async def test_a_failed_task_counts_as_an_error() -> None:
     failing = {URLS[0]: EngineError("engine_busy", "The engine is full.")}
     engine = FakeEngine(chunks_of("width"), failing=failing)
 
-    first, second = await request_from(engine, [TASK, TASK], *URLS)
+    first, second = await request_from_pool(engine, [TASK, TASK], *URLS)
 
     assert (first.error, first.text) == ("engine_busy", "")
     assert (second.error, second.text) == ("", "width")
 
 
-async def test_a_pool_whose_completions_all_fail_is_named() -> None:
+async def test_the_error_names_a_pool_whose_completions_all_fail() -> None:
     engine = FakeEngine(error_at_start=EngineError("engine_unavailable", "No engine."))
 
     with pytest.raises(BadSetting, match="demo-fast answered none of 2 tasks: engine_unavailable"):
-        await request_from(engine, [TASK, TASK])
+        await request_from_pool(engine, [TASK, TASK])
 
 
-async def test_a_pool_without_replicas_is_named() -> None:
+async def test_the_error_names_a_pool_without_replicas() -> None:
     engine = FakeEngine()
     subject = Subject(replace(make_pool(), replicas=()), writer=None)  # type: ignore[arg-type]
 

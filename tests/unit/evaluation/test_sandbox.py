@@ -12,7 +12,8 @@ from inference.evaluation.sandbox import SandboxLimits, Verdict, has_sandbox, ru
 pytestmark = pytest.mark.skipif(not has_sandbox(), reason="this machine has no sandbox")
 
 LIMITS = SandboxLimits(time_s=20.0)
-# Each program would pass only if its attack succeeded. To pass, a program must run to its end.
+# A program passes only if it runs to its end without an error. Most of these programs would do so
+# if their attack succeeded. The others end early, claim to have passed, or are wrong.
 ATTACKS = {
     "a socket": "import socket; socket.socket()",
     "a local socket": "import socket; socket.socket(socket.AF_UNIX)",
@@ -28,7 +29,7 @@ ATTACKS = {
     "a link": "import os; os.symlink('/etc/passwd', 'link')",
     "the mode of a file": "import os; os.chmod('/tmp', 0o777)",
     "the time of a file": "import os; os.utime('/tmp')",
-    "its own limits": ("import resource; resource.setrlimit(resource.RLIMIT_CPU, (999, 999))"),
+    "its own limits": "import resource; resource.setrlimit(resource.RLIMIT_CPU, (999, 999))",
     "memory": "x = bytearray(2 * 1024 ** 3)",
     "a large file": "open('large', 'wb').write(bytes(64 * 1024 ** 2))",
     "an exit without an error": "import os; os._exit(0)",
@@ -43,7 +44,8 @@ ATTACKS = {
 @pytest.mark.parametrize("name", ATTACKS)
 def test_attacks_fail(name: str) -> None:
     assert run_program(ATTACKS[name], LIMITS) is Verdict.FAILED
-    assert not Path("/tmp/caret-escaped").exists()  # noqa: S108  # the attack names it
+    # One of the attacks tries to create this file.
+    assert not Path("/tmp/caret-escaped").exists()  # noqa: S108  # nothing is created here
 
 
 def test_a_processor_without_a_system_call_filter_has_no_sandbox(
@@ -60,13 +62,13 @@ def test_an_endless_program_is_stopped() -> None:
 
 def test_a_program_that_fills_the_disk_is_stopped_and_its_files_are_deleted() -> None:
     program = "for n in range(10**6):\n  open(str(n), 'wb').write(bytes(2 ** 20))"
-    folder = Path(tempfile.gettempdir())
-    before = set(folder.glob("caret-evaluation-*"))
+    temporary_folder = Path(tempfile.gettempdir())
+    folders_before = set(temporary_folder.glob("caret-evaluation-*"))
 
     verdict = run_program(program, replace(LIMITS, disk_mb=4))
 
     assert verdict is Verdict.DISK_EXCEEDED
-    assert set(folder.glob("caret-evaluation-*")) <= before
+    assert set(temporary_folder.glob("caret-evaluation-*")) <= folders_before
 
 
 def test_a_program_may_delete_its_files_while_they_are_measured() -> None:
@@ -77,6 +79,7 @@ def test_a_program_may_delete_its_files_while_they_are_measured() -> None:
         "  for n in range(3000): open(str(n), 'w').close()\n"
         "  for n in range(3000): os.remove(str(n))\n"
     )
+
     assert run_program(program, LIMITS) is Verdict.PASSED
 
 
@@ -87,4 +90,5 @@ def test_an_ordinary_program_passes() -> None:
         "open('note', 'w').write('x'); assert open('note').read() == 'x'\n"
         "assert math.floor(1.5) == json.loads('1')\n"
     )
+
     assert run_program(program, LIMITS) is Verdict.PASSED

@@ -23,6 +23,6 @@ def test_the_line_at_the_cursor_determines_the_pattern(line: str) -> None:
     assert task.pattern == LINES[line]
 
 
-def test_files_of_tests_are_a_pattern_of_their_own() -> None:
+def test_tasks_from_test_files_have_the_pattern_tests() -> None:
     assert replace(TASK, path="tests/test_area.py").pattern == "tests"
-    assert replace(TASK, path="src/attestation.py").pattern != "tests"
+    assert replace(TASK, path="src/attestation.py").pattern != "tests"  # contains "test"

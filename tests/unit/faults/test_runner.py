@@ -20,7 +20,8 @@ def scratch(tmp_path: Path) -> Scratch:
     return Scratch(tmp_path)
 
 
-def _fault(replace: str, *, file: str = "sums.py", suite: str = "default") -> Fault:
+def _make_fault(replace: str, *, file: str = "sums.py", suite: str = "default") -> Fault:
+    """Return a fault that replaces `a + b`."""
     return Fault(
         id="sums-wrong",
         area="money",
@@ -38,11 +39,15 @@ def _run_test(scratch: Scratch, *, limit_s: float = 60) -> Verdict:
 
 
 def test_a_fault_is_caught_by_a_failing_test_and_removed_afterwards(scratch: Scratch) -> None:
-    assert _run_test(scratch).caught_by is None
-    with scratch.planted(_fault("a - b")):
-        assert _run_test(scratch).caught_by == "test_sums.py::test_add"
+    before = _run_test(scratch)
+
+    with scratch.planted(_make_fault("a - b")):
+        with_fault = _run_test(scratch)
+    after = _run_test(scratch)
+
+    assert with_fault.caught_by == "test_sums.py::test_add"
+    assert (before.caught_by, after.caught_by) == (None, None)
     assert (scratch.root / "sums.py").read_text() == SUM
-    assert _run_test(scratch).caught_by is None
 
 
 def test_a_fault_of_the_deep_suite_runs_deep_tests(scratch: Scratch) -> None:
@@ -51,7 +56,7 @@ def test_a_fault_of_the_deep_suite_runs_deep_tests(scratch: Scratch) -> None:
     )
     tests = scratch.root / "test_sums.py"
     tests.write_text(f"import pytest\n\npytestmark = pytest.mark.deep\n{tests.read_text()}")
-    fault = _fault("a - b", suite="deep")
+    fault = _make_fault("a - b", suite="deep")
 
     with scratch.planted(fault):
         verdict = try_tests(scratch, fault.pytest_arguments, limit_s=60)
@@ -60,8 +65,10 @@ def test_a_fault_of_the_deep_suite_runs_deep_tests(scratch: Scratch) -> None:
 
 
 def test_a_fault_that_hangs_is_caught_by_the_time_limit(scratch: Scratch) -> None:
-    with scratch.planted(_fault("__import__('time').sleep(600)")):
-        assert _run_test(scratch, limit_s=3).caught_by == "the time limit of 3 s"
+    with scratch.planted(_make_fault("__import__('time').sleep(600)")):
+        verdict = _run_test(scratch, limit_s=3)
+
+    assert verdict.caught_by == "the time limit of 3 s"
 
 
 def test_tests_that_fail_without_a_fault_are_reported(scratch: Scratch) -> None:
@@ -73,30 +80,35 @@ def test_tests_that_fail_without_a_fault_are_reported(scratch: Scratch) -> None:
     (scratch.root / "test_unreadable.py").write_text("import no_such_module\n")
     wrong_test, unreadable = "test_wrong.py::test_wrong", "test_unreadable.py"
     tests = ["test_sums.py::test_add", wrong_test, unreadable]
+
     assert failing_tests(scratch, tests, limit_s=60) == {wrong_test, unreadable}
 
 
 def test_the_file_is_restored_after_an_exception(scratch: Scratch) -> None:
-    with pytest.raises(RuntimeError), scratch.planted(_fault("a - b")):
+    with pytest.raises(RuntimeError), scratch.planted(_make_fault("a - b")):
         raise RuntimeError
+
     assert (scratch.root / "sums.py").read_text() == SUM
 
 
-def test_a_missing_file_is_named(scratch: Scratch) -> None:
+def test_the_error_for_a_missing_file_names_the_fault_and_the_file(scratch: Scratch) -> None:
     with (
         pytest.raises(BadFault, match=r"sums-wrong: there is no file products\.py"),
-        scratch.planted(_fault("a * b", file="products.py")),
+        scratch.planted(_make_fault("a * b", file="products.py")),
     ):
         pass
 
 
 def test_processes_import_the_copy_before_installed_packages(scratch: Scratch) -> None:
     roots = scratch.environment["PYTHONPATH"].split(":")
+
     assert roots == [str(scratch.root / name) for name in ("", "platform", "platform/ide")]
 
 
-def test_the_first_failed_test_is_named() -> None:
+def test_the_first_failed_test_is_read_from_the_output_of_pytest() -> None:
     output = "..F\nFAILED tests/a.py::test_x[a b] - assert 1 == 2\nFAILED tests/b.py::test_y\n"
+
+    # The exit codes of pytest: 0 means passed, 1 failed, 2 interrupted (here by an import error).
     assert failed_test(0, output) is None
     assert failed_test(1, output) == "tests/a.py::test_x[a b]"
     assert failed_test(2, "ERROR tests/a.py - ImportError: sums\n") == "tests/a.py"
@@ -109,28 +121,35 @@ def test_a_failure_of_pytest_itself_gives_no_verdict() -> None:
 
 def test_a_resumed_run_uses_earlier_results(tmp_path: Path) -> None:
     path = tmp_path / "results.jsonl"
-    fault = _fault("a - b")
+    fault = _make_fault("a - b")
     first = Results(path, resume=False)
+
     first.add_fault(fault, Verdict(None, 1.0))
     assert Results(path, resume=True).is_missed(fault)
+
     first.add_fault(fault, Verdict("tests/test_sums.py::test_add[1]", 1.0))
     assert Results(path, resume=True).is_caught(fault)
     assert not Results(path, resume=False).is_caught(fault)
 
 
 def test_a_test_that_also_fails_without_the_fault_does_not_catch_it() -> None:
-    fault, test = _fault("a - b"), "tests/test_sums.py::test_add"
+    fault, test = _make_fault("a - b"), "tests/test_sums.py::test_add"
     results = Results(None, resume=False)
     results.add_fault(fault, Verdict(f"{test}[1]", 1.0))
     assert results.unconfirmed([fault]) == [test]
+
     results.add_confirmation(test, fails=True)
+
     assert not results.is_caught(fault)
     assert results.unconfirmed([fault]) == []
 
 
 def test_the_summary_counts_by_area_and_lists_missed_faults() -> None:
-    fault, results = _fault("a - b"), Results(None, resume=False)
+    fault, results = _make_fault("a - b"), Results(None, resume=False)
     results.add_fault(fault, Verdict(None, 1.0))
+
     lines = summary([fault], results).splitlines()
+
+    # The columns: the area, and how many faults were planted, caught, missed, or have no verdict.
     assert "| money | 1 | 0 | 1 | 0 |" in lines
     assert "- `sums-wrong` (money): The sum is wrong." in lines

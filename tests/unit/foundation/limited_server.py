@@ -50,9 +50,9 @@ class App:
 
     def __init__(self) -> None:
         self.num_requests = 0
-        self.arrivals: asyncio.Queue[None] = asyncio.Queue()
+        self.arrivals: asyncio.Queue[None] = asyncio.Queue()  # one entry for each HTTP request
         self.may_answer = asyncio.Event()
-        self.has_ended = asyncio.Event()
+        self.has_ended = asyncio.Event()  # a response was sent, or a WebSocket has ended
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "websocket":
@@ -66,7 +66,7 @@ class App:
             await self.may_answer.wait()
         body = b"x" * ENDLESS if scope["path"] == "/large" else b""
         if scope["path"] not in ("/large", "/early"):
-            body = await _body(receive)
+            body = await _read_body(receive)
         length = str(len(body)).encode()
         headers = [] if scope["path"] == "/stream" else [(b"content-length", length)]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
@@ -91,7 +91,7 @@ class App:
             self.has_ended.set()
 
 
-async def _body(receive: Any) -> bytes:
+async def _read_body(receive: Any) -> bytes:
     body = b""
     while True:
         event = await receive()
@@ -101,7 +101,7 @@ async def _body(receive: Any) -> bytes:
 
 
 class Client:
-    """A connection to the server, on which a test sends any bytes."""
+    """A connection to the server, on which a test can send arbitrary bytes."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.reader, self.writer = reader, writer
@@ -120,19 +120,22 @@ class Client:
                 num_bytes += len(data)
         return num_bytes
 
-    async def response(self) -> bytes:
-        """Return the headers of one response, after reading its body if it has one."""
+    async def read_response(self) -> bytes:
+        """Read one response, and return its status line and headers.
+
+        A body without a length is not read.
+        """
         head: bytes = await self.reader.readuntil(b"\r\n\r\n")
         for line in head.lower().split(b"\r\n"):
             if line.startswith(b"content-length: "):
                 await self.reader.readexactly(int(line.split()[1]))
         return head
 
-    async def status(self) -> bytes:
-        return bytes((await self.response()).split()[1])
+    async def read_status(self) -> bytes:
+        return bytes((await self.read_response()).split()[1])
 
     async def read_rest(self) -> bytes:
-        """Return everything up to the end of the connection."""
+        """Return everything up to the end of the connection; nothing if the server resets it."""
         try:
             return await self.reader.read()
         except OSError:
@@ -146,10 +149,11 @@ class Server:
         self.app, self.port = app, port
         self._clients: list[Client] = []
 
-    async def connect(self, source: str = "127.0.0.1", receive_buffer: int = 0) -> Client:
+    async def connect(self, source: str = "127.0.0.1", receive_buffer_bytes: int = 0) -> Client:
+        """Connect from the address `source`; 0 bytes stand for the system's buffer size."""
         sock = socket.socket()
-        if receive_buffer:
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+        if receive_buffer_bytes:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer_bytes)
         sock.bind((source, 0))
         sock.setblocking(False)
         await asyncio.get_running_loop().sock_connect(sock, ("127.0.0.1", self.port))
@@ -166,6 +170,7 @@ class Server:
 async def serving(
     limits: ServerLimits = LIMITS, proxies: tuple[str, ...] = ()
 ) -> AsyncIterator[Server]:
+    """Run a server until the end of the block, which may take up to TEST_TIMEOUT_S."""
     app = App()
     config = ServerConfig(
         app,
@@ -185,12 +190,12 @@ async def serving(
     server.lifespan = config.lifespan_class(config)
     await server.startup()
     port: int = server.servers[0].sockets[0].getsockname()[1]
-    serving = Server(app, port)
+    running_server = Server(app, port)
     try:
         async with asyncio.timeout(TEST_TIMEOUT_S):
-            yield serving
+            yield running_server
     finally:
-        serving.close_clients()
+        running_server.close_clients()
         app.may_answer.set()
         await server.shutdown()
 

@@ -1,4 +1,4 @@
-"""Redis URLs of Caret, as Celery needs them for its broker."""
+"""Conversion of Caret's Redis URLs into the broker URLs that Celery expects."""
 
 from caret.foundation.broker_url import broker_from_redis_url
 
@@ -15,7 +15,7 @@ def test_a_socket_url_is_converted_for_celery() -> None:
     )
 
 
-def test_the_default_database_is_zero() -> None:
+def test_a_socket_url_without_a_database_uses_database_zero() -> None:
     assert (
         broker_from_redis_url("unix:///run/v.sock") == "redis+socket:///run/v.sock?virtual_host=0"
     )

@@ -39,8 +39,9 @@ def test_the_total_number_of_slots_is_limited() -> None:
 
 def test_a_slot_is_freed_after_an_exception() -> None:
     bulkhead = Bulkhead(max_per_holder=1, max_total=1)
+
     with pytest.raises(ZeroDivisionError), bulkhead.acquire("a"):
         _ = 1 / 0
 
-    with bulkhead.acquire("a"):
+    with bulkhead.acquire("a"):  # the only slot is free again
         pass

@@ -1,4 +1,4 @@
-"""Each value has one canonical form, however it was stored."""
+"""The canonical JSON form of values: equal values have the same bytes, however they were stored."""
 
 import json
 from typing import Any
@@ -21,7 +21,7 @@ JSON = st.recursive(
 
 
 @given(JSON)
-def test_exact_values_survive_encoding_and_decoding(value: Any) -> None:
+def test_values_with_exact_numbers_survive_encoding_and_decoding(value: Any) -> None:
     document = {"value": to_exact_numbers(value)}
 
     assert to_exact_numbers(json.loads(canonicalize(document))) == document
@@ -52,6 +52,9 @@ def test_members_are_sorted_and_whitespace_is_omitted() -> None:
     ],
 )
 def test_numbers_without_an_exact_json_form_become_strings(value: object, expected: object) -> None:
-    """A float without a fraction becomes an integer first. Other numbers stay unchanged."""
+    """A float without a fraction becomes an integer first. Other numbers stay unchanged.
+
+    JSON represents integers exactly only up to 2**53 - 1.
+    """
     assert to_exact_numbers(value) == expected
     assert type(to_exact_numbers(value)) is type(expected)

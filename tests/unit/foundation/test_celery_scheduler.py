@@ -8,15 +8,15 @@ from celery import Celery
 from caret.foundation.celery_scheduler import ClockJumpSafeScheduler
 from tests.fakes.clock import FakeClock
 
-HOUR_S = 3_600.0
-EVERY_S = 10.0
+HOUR_MS = 3_600_000
+INTERVAL_S = 10.0
 
 
 @pytest.fixture
 def scheduler() -> ClockJumpSafeScheduler:
-    """Return a scheduler that has ticked once; its one entry has just run."""
+    """Return a scheduler with one task, which has just run at the first tick."""
     app = Celery("beat", set_as_current=False)
-    app.conf.beat_schedule = {"one": {"task": "one", "schedule": EVERY_S}}
+    app.conf.beat_schedule = {"entry": {"task": "task", "schedule": INTERVAL_S}}
     scheduler = ClockJumpSafeScheduler(app, lazy=True)
     scheduler.clock = FakeClock()
     scheduler.setup_schedule()
@@ -32,8 +32,8 @@ def _fake_clock(scheduler: ClockJumpSafeScheduler) -> FakeClock:
 def _record_runs_of_clock_ahead(scheduler: ClockJumpSafeScheduler) -> None:
     """Move the last run of each task an hour forward, as if the clock had been an hour ahead."""
     for entry in scheduler.schedule.values():
-        entry.last_run_at += timedelta(seconds=HOUR_S)
-    scheduler._heap = None
+        entry.last_run_at += timedelta(milliseconds=HOUR_MS)
+    scheduler._heap = None  # Celery's next `tick` rebuilds it from the schedule
 
 
 def test_a_task_is_due_within_its_interval_after_the_clock_is_set_back(
@@ -41,9 +41,10 @@ def test_a_task_is_due_within_its_interval_after_the_clock_is_set_back(
 ) -> None:
     _record_runs_of_clock_ahead(scheduler)
 
-    _fake_clock(scheduler).shift_wall_clock(by_ms=-3_600_000)
+    _fake_clock(scheduler).shift_wall_clock(by_ms=-HOUR_MS)
 
-    assert scheduler.tick() <= EVERY_S
+    seconds_until_next_tick = scheduler.tick()
+    assert seconds_until_next_tick <= INTERVAL_S
 
 
 def test_a_small_clock_correction_changes_nothing(scheduler: ClockJumpSafeScheduler) -> None:
@@ -51,4 +52,5 @@ def test_a_small_clock_correction_changes_nothing(scheduler: ClockJumpSafeSchedu
 
     _fake_clock(scheduler).shift_wall_clock(by_ms=-500)
 
-    assert scheduler.tick() > EVERY_S
+    seconds_until_next_tick = scheduler.tick()
+    assert seconds_until_next_tick > INTERVAL_S

@@ -1,4 +1,4 @@
-"""Clock, IDs, derived keys and settings."""
+"""Conversion of times, IDs, keys derived from the root secret, and settings in the environment."""
 
 import uuid
 from datetime import UTC, datetime
@@ -89,7 +89,7 @@ def test_a_setting_that_is_no_boolean_is_rejected(monkeypatch: pytest.MonkeyPatc
         env_bool("CARET_X", False)
 
 
-@pytest.mark.parametrize("text", ["0", "11", "-1", "1.5", "one", "", "٣"])
+@pytest.mark.parametrize("text", ["0", "11", "-1", "1.5", "one", "", "٣"])  # the last: Arabic 3
 def test_a_setting_that_is_no_integer_in_its_range_is_rejected(
     monkeypatch: pytest.MonkeyPatch, text: str
 ) -> None:
@@ -125,19 +125,21 @@ def test_a_secret_in_the_environment_needs_no_file(
     assert env_secret("CARET_X", default_file=tmp_path / "missing") == "loud"
 
 
-def test_a_missing_secret_file_is_rejected_by_name(tmp_path: Path) -> None:
+def test_the_error_for_a_missing_secret_names_the_setting(tmp_path: Path) -> None:
     with pytest.raises(BadSetting, match="CARET_X"):
         env_secret("CARET_X", default_file=tmp_path / "missing")
 
 
-def test_a_server_is_an_ip_address_and_a_port(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_setting_has_an_ip_address_and_a_port(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CARET_X", "[2001:db8::1]:53")
 
     assert env_server("CARET_X") == ("2001:db8::1", 53)
 
 
 @pytest.mark.parametrize("text", ["10.0.0.2", "10.0.0.2:-1", "10.0.0.2:0", "1.2.3.4:65536", "a:53"])
-def test_an_invalid_server_is_rejected_by_name(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+def test_the_error_for_an_invalid_server_names_the_setting(
+    monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
     monkeypatch.setenv("CARET_X", text)
 
     with pytest.raises(BadSetting, match="CARET_X"):

@@ -20,7 +20,8 @@ from caret.foundation.web.health_checks import HealthCheckMiddleware
 SCOPE = {"type": "http", "method": "GET", "path": "/"}
 
 
-def limits(**changes: Any) -> ConcurrencyLimits:
+def make_limits(**changes: Any) -> ConcurrencyLimits:
+    """Return limits of one running request and 100 bytes of bodies, with short times."""
     fields = {
         "max_requests": 1,
         "max_wait_s": 0.05,
@@ -37,18 +38,18 @@ def limits(**changes: Any) -> ConcurrencyLimits:
 class Server:
     """Acts as the ASGI server of one request with a body of these chunks, and records its response.
 
-    If `more_follows` is true, the body never ends. If `reads` is false, the client does not read
+    If `is_endless` is true, the body never ends. If `is_reading` is false, the client does not read
     the response until the test calls `resume_reading`.
     """
 
-    def __init__(self, *chunks: bytes, more_follows: bool = False, reads: bool = True) -> None:
+    def __init__(self, *chunks: bytes, is_endless: bool = False, is_reading: bool = True) -> None:
         self._events: list[Mapping[str, Any]] = [
             {"type": "http.request", "body": chunk, "more_body": True} for chunk in chunks
         ]
-        if not more_follows:
+        if not is_endless:
             self._events.append({"type": "http.request", "body": b"", "more_body": False})
         self._may_send = asyncio.Event()
-        if reads:
+        if is_reading:
             self.resume_reading()
         self.sent: list[Mapping[str, Any]] = []
 
@@ -75,14 +76,14 @@ class Server:
 
 
 class Echo:
-    """Responds with the body once the test allows it."""
+    """An application that responds with the request's body once the test allows it."""
 
     def __init__(self) -> None:
         self.may_answer = asyncio.Event()
-        self.num_running = 0
+        self.num_started = 0
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
-        self.num_running += 1
+        self.num_started += 1
         body = b""
         while True:
             event = await receive()
@@ -95,7 +96,7 @@ class Echo:
 
 
 class TwoParts:
-    """Responds with a body in two parts."""
+    """An application that responds with a body in two parts."""
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": []})
@@ -114,14 +115,16 @@ async def test_a_body_arrives_complete() -> None:
     echo = Echo()
     echo.may_answer.set()
 
-    server = await send_request(ConcurrencyLimitMiddleware(echo, limits()), Server(b"one ", b"two"))
+    server = await send_request(
+        ConcurrencyLimitMiddleware(echo, make_limits()), Server(b"one ", b"two")
+    )
 
     assert server.sent[-1]["body"] == b"one two"
 
 
 async def test_a_request_over_the_limit_is_rejected_with_retry_after() -> None:
     echo = Echo()
-    middleware = ConcurrencyLimitMiddleware(echo, limits())
+    middleware = ConcurrencyLimitMiddleware(echo, make_limits())
     async with asyncio.TaskGroup() as group:
         first = group.create_task(send_request(middleware, Server()))
         await asyncio.sleep(0)
@@ -129,28 +132,28 @@ async def test_a_request_over_the_limit_is_rejected_with_retry_after() -> None:
         echo.may_answer.set()
 
     assert (first.result().status, second.status) == (200, 503)
-    assert (b"retry-after", b"5") in second.sent[0]["headers"]
+    assert (b"retry-after", b"5") in second.sent[0]["headers"]  # seconds
 
 
-async def test_a_slot_is_freed_after_a_request() -> None:
+async def test_a_second_request_waits_until_the_first_one_frees_its_slot() -> None:
     echo = Echo()
-    middleware = ConcurrencyLimitMiddleware(echo, limits(max_wait_s=5))
+    middleware = ConcurrencyLimitMiddleware(echo, make_limits(max_wait_s=5))
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(send_request(middleware, Server())) for _ in range(2)]
         await asyncio.sleep(0.01)
-        num_running = echo.num_running
+        num_started_before_answer = echo.num_started
         echo.may_answer.set()
 
-    assert num_running == 1
+    assert num_started_before_answer == 1
     assert [task.result().status for task in tasks] == [200, 200]
 
 
 async def test_a_slow_sender_holds_no_slot_and_times_out() -> None:
     echo = Echo()
     echo.may_answer.set()
-    middleware = ConcurrencyLimitMiddleware(echo, limits(max_transfer_s=0.2))
+    middleware = ConcurrencyLimitMiddleware(echo, make_limits(max_transfer_s=0.2))
     async with asyncio.TaskGroup() as group:
-        slow = group.create_task(send_request(middleware, Server(b"x", more_follows=True)))
+        slow = group.create_task(send_request(middleware, Server(b"x", is_endless=True)))
         await asyncio.sleep(0.01)
         second = await send_request(middleware, Server())
 
@@ -158,11 +161,11 @@ async def test_a_slow_sender_holds_no_slot_and_times_out() -> None:
 
 
 async def test_the_bytes_held_for_slow_bodies_are_limited() -> None:
-    middleware = ConcurrencyLimitMiddleware(Echo(), limits(max_transfer_s=0.2))
+    middleware = ConcurrencyLimitMiddleware(Echo(), make_limits(max_transfer_s=0.2))
     async with asyncio.TaskGroup() as group:
-        first = group.create_task(send_request(middleware, Server(b"x" * 80, more_follows=True)))
+        first = group.create_task(send_request(middleware, Server(b"x" * 80, is_endless=True)))
         await asyncio.sleep(0.01)
-        second = await send_request(middleware, Server(b"x" * 30, more_follows=True))
+        second = await send_request(middleware, Server(b"x" * 30, is_endless=True))
 
     assert (first.result().status, second.status) == (408, 503)
 
@@ -171,10 +174,10 @@ async def test_the_bytes_held_for_one_address_are_limited() -> None:
     echo = Echo()
     echo.may_answer.set()
     middleware = ConcurrencyLimitMiddleware(
-        echo, limits(max_transfer_s=0.2, max_held_bytes_per_address=50)
+        echo, make_limits(max_transfer_s=0.2, max_held_bytes_per_address=50)
     )
     async with asyncio.TaskGroup() as group:
-        group.create_task(send_request(middleware, Server(b"x" * 40, more_follows=True)))
+        group.create_task(send_request(middleware, Server(b"x" * 40, is_endless=True)))
         await asyncio.sleep(0.01)
         same_address = await send_request(middleware, Server(b"x" * 30))
         other_address = await send_request(middleware, Server(b"x" * 30), address="192.0.2.2")
@@ -185,9 +188,12 @@ async def test_the_bytes_held_for_one_address_are_limited() -> None:
 async def test_small_bodies_are_accepted_beside_large_ones() -> None:
     echo = Echo()
     echo.may_answer.set()
-    middleware = ConcurrencyLimitMiddleware(echo, limits(max_transfer_s=0.2, uncounted_bytes=10))
+    # The first 10 bytes of a body are not counted. The other 100 of the large body reach the limit.
+    middleware = ConcurrencyLimitMiddleware(
+        echo, make_limits(max_transfer_s=0.2, uncounted_bytes=10)
+    )
     async with asyncio.TaskGroup() as group:
-        group.create_task(send_request(middleware, Server(b"x" * 110, more_follows=True)))
+        group.create_task(send_request(middleware, Server(b"x" * 110, is_endless=True)))
         await asyncio.sleep(0.01)
         small = await send_request(middleware, Server(b"x" * 10))
         large = await send_request(middleware, Server(b"x" * 11))
@@ -195,22 +201,22 @@ async def test_small_bodies_are_accepted_beside_large_ones() -> None:
     assert (small.status, large.status) == (200, 503)
 
 
-async def test_bytes_of_finished_bodies_do_not_count() -> None:
+async def test_bytes_of_finished_requests_do_not_count() -> None:
     echo = Echo()
     echo.may_answer.set()
-    middleware = ConcurrencyLimitMiddleware(echo, limits())
+    middleware = ConcurrencyLimitMiddleware(echo, make_limits())
 
     statuses = [(await send_request(middleware, Server(b"x" * 80))).status for _ in range(3)]
 
     assert statuses == [200, 200, 200]
 
 
-async def test_bytes_of_a_body_that_timed_out_do_not_count() -> None:
+async def test_bytes_of_a_request_that_timed_out_do_not_count() -> None:
     echo = Echo()
     echo.may_answer.set()
-    middleware = ConcurrencyLimitMiddleware(echo, limits())
+    middleware = ConcurrencyLimitMiddleware(echo, make_limits())
 
-    incomplete = await send_request(middleware, Server(b"x" * 80, more_follows=True))
+    incomplete = await send_request(middleware, Server(b"x" * 80, is_endless=True))
     second = await send_request(middleware, Server(b"x" * 80))
 
     assert (incomplete.status, second.status) == (408, 200)
@@ -219,8 +225,8 @@ async def test_bytes_of_a_body_that_timed_out_do_not_count() -> None:
 async def test_a_client_that_does_not_read_does_not_block_others() -> None:
     echo = Echo()
     echo.may_answer.set()
-    middleware = ConcurrencyLimitMiddleware(echo, limits(max_wait_s=5))
-    slow = Server(reads=False)
+    middleware = ConcurrencyLimitMiddleware(echo, make_limits(max_wait_s=5))
+    slow = Server(is_reading=False)
     async with asyncio.TaskGroup() as group:
         stalled = group.create_task(send_request(middleware, slow))
         await asyncio.sleep(0)
@@ -231,8 +237,8 @@ async def test_a_client_that_does_not_read_does_not_block_others() -> None:
 
 
 async def test_a_stalled_request_is_completed_when_its_client_reads_again() -> None:
-    middleware = ConcurrencyLimitMiddleware(TwoParts(), limits(max_wait_s=5))
-    slow, quick = Server(reads=False), Server()
+    middleware = ConcurrencyLimitMiddleware(TwoParts(), make_limits(max_wait_s=5))
+    slow, quick = Server(is_reading=False), Server()
     async with asyncio.TaskGroup() as group:
         group.create_task(send_request(middleware, slow))
         await asyncio.sleep(0)
@@ -245,8 +251,8 @@ async def test_a_stalled_request_is_completed_when_its_client_reads_again() -> N
 async def test_the_number_of_slots_stays_the_same_after_a_stalled_request() -> None:
     echo = Echo()
     echo.may_answer.set()
-    middleware = ConcurrencyLimitMiddleware(echo, limits(max_wait_s=5))
-    slow = Server(reads=False)
+    middleware = ConcurrencyLimitMiddleware(echo, make_limits(max_wait_s=5))
+    slow = Server(is_reading=False)
     async with asyncio.TaskGroup() as group:
         group.create_task(send_request(middleware, slow))
         await asyncio.sleep(0)
@@ -254,12 +260,12 @@ async def test_the_number_of_slots_stays_the_same_after_a_stalled_request() -> N
         slow.resume_reading()
 
     echo.may_answer.clear()
-    num_before = echo.num_running
+    num_started_before = echo.num_started
     async with asyncio.TaskGroup() as group:
         for _ in range(2):
             group.create_task(send_request(middleware, Server()))
         await asyncio.sleep(0.01)
-        num_running = echo.num_running - num_before
+        num_running = echo.num_started - num_started_before
         echo.may_answer.set()
 
     assert num_running == 1
@@ -268,13 +274,13 @@ async def test_the_number_of_slots_stays_the_same_after_a_stalled_request() -> N
 async def test_the_number_of_stalled_requests_is_limited() -> None:
     echo = Echo()
     echo.may_answer.set()
-    middleware = ConcurrencyLimitMiddleware(echo, limits(max_wait_s=5))
-    slow = Server(reads=False)
+    middleware = ConcurrencyLimitMiddleware(echo, make_limits(max_wait_s=5))
+    slow = Server(is_reading=False)
     async with asyncio.TaskGroup() as group:
         group.create_task(send_request(middleware, slow))
         await asyncio.sleep(0)
         with pytest.raises(TooManyStalled):
-            await send_request(middleware, Server(reads=False))
+            await send_request(middleware, Server(is_reading=False))
         second = await send_request(middleware, Server())
         slow.resume_reading()
 
@@ -283,13 +289,13 @@ async def test_the_number_of_stalled_requests_is_limited() -> None:
 
 async def test_a_client_that_disconnects_while_sending_gets_no_response() -> None:
     echo = Echo()
-    server = Server(b"x", more_follows=True)
+    server = Server(b"x", is_endless=True)
     server._events.append({"type": "http.disconnect"})
 
-    await send_request(ConcurrencyLimitMiddleware(echo, limits()), server)
+    await send_request(ConcurrencyLimitMiddleware(echo, make_limits()), server)
 
     assert server.sent == []
-    assert echo.num_running == 0
+    assert echo.num_started == 0
 
 
 async def not_ready() -> bool:
@@ -298,14 +304,15 @@ async def not_ready() -> bool:
 
 @pytest.mark.parametrize(("method", "body"), [("GET", b"ok\n"), ("HEAD", b"")])
 async def test_the_health_probe_does_not_reach_the_application(method: str, body: bytes) -> None:
-    server = Server()
+    echo, server = Echo(), Server()
 
-    await HealthCheckMiddleware(Echo(), not_ready)(
+    await HealthCheckMiddleware(echo, not_ready)(
         {"type": "http", "method": method, "path": "/healthz"}, server.receive, server.send
     )
 
     assert server.status == 200
     assert server.sent[-1]["body"] == body
+    assert echo.num_started == 0
 
 
 async def test_other_requests_pass_the_health_check() -> None:

@@ -40,4 +40,6 @@ async def test_a_resolution_may_be_abandoned() -> None:
     with silent_names(), pytest.raises(TimeoutError):
         async with asyncio.timeout(0.05):
             await resolve("a.silent.test", 1)
-    await asyncio.sleep(0.1)  # its thread notices that no task waits any longer
+
+    # The thread ends now. Its result is dropped, because no task waits for it any longer.
+    await asyncio.sleep(0.1)

@@ -86,7 +86,7 @@ def test_special_networks_are_not_allowed(network: Network) -> None:
 def test_no_public_address_is_special_to_python(
     address: IPv4Address | IPv6Address,
 ) -> None:
-    """Python has a table of its own, from the same registries, but of another date."""
+    """Python has its own table of special networks, from another version of the same registries."""
     if is_public(address):
         assert address.is_global
         assert not address.is_multicast
@@ -97,7 +97,7 @@ def test_no_public_address_is_special_to_python(
     "address",
     ["168.63.129.15", "168.63.129.17", "192.0.1.0", "100.128.0.0", "2001:200::1", "2003::1"],
 )
-def test_neighbours_of_special_networks_are_public(address: str) -> None:
+def test_addresses_next_to_special_networks_are_public(address: str) -> None:
     assert is_allowed(address, [], is_encrypted=True)
 
 

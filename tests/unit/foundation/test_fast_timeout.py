@@ -1,4 +1,4 @@
-"""A timeout that sets no timer for work that need not wait."""
+"""A timeout that sets a timer only if its work has to wait."""
 
 import asyncio
 
@@ -8,7 +8,7 @@ from caret.foundation.concurrency.fast_timeout import run_with_timeout
 
 
 class Gate:
-    """Work that tasks wait for. Counts the tasks that passed and those that were cancelled."""
+    """A gate that tasks wait for. Counts the tasks that passed and those that were cancelled."""
 
     def __init__(self) -> None:
         self.opens = asyncio.Event()
@@ -27,12 +27,12 @@ class Gate:
 
 
 async def test_work_that_is_ready_sets_no_timer(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def ready() -> str:
+    async def return_immediately() -> str:
         return "ready"
 
-    monkeypatch.delattr(asyncio, "timeout")
+    monkeypatch.delattr(asyncio, "timeout")  # a timer would raise AttributeError
 
-    assert await run_with_timeout(1.0, ready()) == "ready"
+    assert await run_with_timeout(1.0, return_immediately()) == "ready"
 
 
 async def test_the_result_of_waiting_work_is_returned() -> None:
@@ -68,13 +68,13 @@ async def test_cancellation_reaches_the_work_with_its_message() -> None:
 
 
 async def test_work_may_finish_after_a_cancellation() -> None:
-    async def stubborn() -> str:
+    async def ignore_cancellation() -> str:
         with pytest.raises(asyncio.CancelledError):
             await asyncio.sleep(10.0)
         await asyncio.sleep(0.001)
         return "done"
 
-    task = asyncio.create_task(run_with_timeout(10.0, stubborn()))
+    task = asyncio.create_task(run_with_timeout(10.0, ignore_cancellation()))
     await asyncio.sleep(0)
 
     task.cancel()
@@ -82,12 +82,12 @@ async def test_work_may_finish_after_a_cancellation() -> None:
     assert await task == "done"
 
 
-@pytest.mark.parametrize("waits", [False, True])
-async def test_an_exception_of_the_work_is_raised(waits: bool) -> None:
-    async def broken() -> None:
-        if waits:
+@pytest.mark.parametrize("has_to_wait", [False, True])
+async def test_an_exception_of_the_work_is_raised(has_to_wait: bool) -> None:
+    async def fail() -> None:
+        if has_to_wait:
             await asyncio.sleep(0)
         raise ConnectionError("gone")
 
     with pytest.raises(ConnectionError, match="gone"):
-        await run_with_timeout(10.0, broken())
+        await run_with_timeout(10.0, fail())

@@ -1,5 +1,7 @@
-"""The garbage collector: cycles are freed soon, full collections run when idle, and memory is
-bounded."""
+"""Garbage collection: cycles are freed soon, full collections run when the process is idle.
+
+Strong growth of the memory forces a full collection.
+"""
 
 import asyncio
 import gc
@@ -26,7 +28,7 @@ from caret.foundation.garbage_collection import (
 from tests.fakes.clock import FakeClock
 from tests.fakes.polling import wait_until
 
-BLOCKS = 1_000_000
+BLOCKS = 1_000_000  # at the start
 FULL, YOUNG = Generation.FULL, Generation.YOUNG
 
 
@@ -44,6 +46,7 @@ def _disabled_interpreter_gc() -> Iterator[None]:
 def _state(
     now_s: float = 0.0, *, young: int = 0, grown: int = 0, is_quiet: bool = False
 ) -> GcState:
+    """Return a state with `young` new objects and `grown` blocks more than at the start."""
     return GcState(now_s=now_s, num_young=young, num_blocks=BLOCKS + grown, is_quiet=is_quiet)
 
 
@@ -54,7 +57,8 @@ class Cycle:
         self.reference = self
 
 
-def _unreachable_cycle() -> "weakref.ref[Cycle]":
+def _make_unreachable_cycle() -> "weakref.ref[Cycle]":
+    """Return a weak reference, which returns None when it is called after the cycle was freed."""
     return weakref.ref(Cycle())
 
 
@@ -93,7 +97,9 @@ def test_an_interrupted_quiet_period_starts_again(schedule: CollectionSchedule) 
     schedule.find_due(_state(0.0, grown=grown, is_quiet=True))
     schedule.find_due(_state(QUIET_S / 2, grown=grown, is_quiet=False))
 
-    assert schedule.find_due(_state(QUIET_S, grown=grown, is_quiet=True)) is None
+    due = schedule.find_due(_state(QUIET_S, grown=grown, is_quiet=True))
+
+    assert due is None
 
 
 def test_a_moment_with_many_new_objects_is_not_quiet(schedule: CollectionSchedule) -> None:
@@ -109,7 +115,7 @@ def test_a_long_quiet_period_has_one_full_collection(schedule: CollectionSchedul
     schedule.find_due(_state(QUIET_S, grown=MIN_GROWN_BLOCKS, is_quiet=True))
     schedule.on_collected_all(num_blocks=BLOCKS, cost_s=0.0)
 
-    later_states = [_state(now_s * QUIET_S, is_quiet=True) for now_s in range(2, 20)]
+    later_states = [_state(factor * QUIET_S, is_quiet=True) for factor in range(2, 20)]
 
     assert {schedule.find_due(state) for state in later_states} == {None}
 
@@ -125,10 +131,11 @@ def test_a_costly_full_collection_needs_a_longer_quiet_period(
         for now_s in (2 * QUIET_S, 10 * QUIET_S)
     ]
 
+    # The required quiet time is ten times the duration of the last full collection.
     assert dues == [None, FULL]
 
 
-def test_growth_forces_a_full_collection(schedule: CollectionSchedule) -> None:
+def test_strong_growth_forces_a_full_collection(schedule: CollectionSchedule) -> None:
     assert schedule.find_due(_state(grown=MAX_GROWN_BLOCKS - 1)) is not FULL
     assert schedule.find_due(_state(grown=MAX_GROWN_BLOCKS)) is FULL
 
@@ -145,7 +152,8 @@ def test_growth_is_measured_from_the_smallest_number_of_blocks(
 def test_a_young_cycle_is_freed_by_the_next_tick() -> None:
     collector = GcScheduler(FakeClock(), is_quiet=lambda: False)
     collector.tick()
-    cycle, kept_lists = _unreachable_cycle(), [[number] for number in range(2 * MIN_YOUNG)]
+    # The many new lists make a young collection due.
+    cycle, kept_lists = _make_unreachable_cycle(), [[number] for number in range(2 * MIN_YOUNG)]
     assert cycle() is not None
 
     collector.tick()
@@ -159,23 +167,24 @@ def test_an_old_cycle_is_freed_in_a_quiet_period() -> None:
     clock = FakeClock()
     collector = GcScheduler(clock, is_quiet=lambda: True)
     cycles = [Cycle() for _ in range(MIN_GROWN_BLOCKS // 2)]  # each has two blocks or more
-    gc.collect(Generation.MIDDLE)
-    first = weakref.ref(cycles[0])
+    gc.collect(Generation.MIDDLE)  # after this, the cycles are in the oldest generation
+    first_cycle = weakref.ref(cycles[0])
     clock.pass_s(COUNT_EVERY_S)
     collector.tick()
     cycles.clear()
-    assert first() is not None
+    assert first_cycle() is not None
 
     clock.pass_s(QUIET_S)
     collector.tick()
 
-    assert first() is None
+    assert first_cycle() is None
 
 
 @pytest.mark.usefixtures("_disabled_interpreter_gc")
 async def test_the_collector_runs_beside_other_tasks() -> None:
     collecting = asyncio.create_task(GcScheduler(FakeClock(), is_quiet=lambda: False).run())
-    cycle, kept_lists = _unreachable_cycle(), [[number] for number in range(2 * MIN_YOUNG)]
+    # The many new lists make a young collection due.
+    cycle, kept_lists = _make_unreachable_cycle(), [[number] for number in range(2 * MIN_YOUNG)]
 
     await wait_until(lambda: cycle() is None, timeout_s=50 * TICK_S)
 

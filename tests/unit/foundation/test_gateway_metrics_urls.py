@@ -1,4 +1,4 @@
-"""The URLs of gateways' metrics in the settings of console and workers."""
+"""The URLs from which the console and the workers read the metrics of gateways."""
 
 import pytest
 
@@ -19,7 +19,7 @@ from caret.settings.service_urls import gateway_metrics_from_environment
         ({"CARET_GATEWAY_METRICS_URLS": ""}, []),
     ],
 )
-def test_the_urls_are_those_of_the_setting_or_else_of_the_gateway_of_this_machine(
+def test_the_urls_are_those_of_the_setting_or_else_that_of_the_gateway_on_this_machine(
     environment: dict[str, str], urls: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("CARET_METRICS_PORT", "CARET_GATEWAY_METRICS_URLS"):

@@ -1,4 +1,4 @@
-"""The grammars, and the choice of the grammar for a file by its language or its name."""
+"""The grammars, and the selection of a file's grammar by its language or its name."""
 
 import pytest
 
@@ -48,11 +48,11 @@ def test_each_grammar_parses_its_language(grammar: Grammar) -> None:
         ("kotlin", "", None),
     ],
 )
-def test_the_grammar_follows_the_language_or_the_file_name(
+def test_the_grammar_is_selected_by_the_language_or_else_by_the_file_name(
     language: str, path: str, grammar: Grammar | None
 ) -> None:
     assert grammar_of(language, path) is grammar
 
 
-def test_a_language_without_a_grammar_overrides_the_file_name() -> None:
+def test_the_file_name_is_ignored_if_the_language_has_no_grammar() -> None:
     assert grammar_of("markdown", "a.py") is None

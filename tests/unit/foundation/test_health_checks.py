@@ -26,6 +26,8 @@ class Dependencies:
 
 
 class Probe:
+    """Requests the readiness endpoint of a process with these dependencies."""
+
     def __init__(self, dependencies: Dependencies) -> None:
         self.now_s = 0.0
         self._health = HealthCheckMiddleware(
@@ -33,6 +35,7 @@ class Probe:
         )
 
     async def request(self) -> int:
+        """Return the status of the response."""
         sent_messages: list[Mapping[str, Any]] = []
 
         async def send(message: Mapping[str, Any]) -> None:
@@ -55,15 +58,15 @@ async def test_dependencies_are_checked_at_most_once_a_second() -> None:
     statuses = await asyncio.gather(*(probe.request() for _ in range(50)))
     probe.now_s = 0.9
     await probe.request()
-    num_checks_before = dependencies.num_checks
+    num_checks_in_the_first_second = dependencies.num_checks
     probe.now_s = 1.1
     await probe.request()
 
     assert statuses == [200] * 50
-    assert (num_checks_before, dependencies.num_checks) == (1, 2)
+    assert (num_checks_in_the_first_second, dependencies.num_checks) == (1, 2)
 
 
-async def test_a_hanging_check_is_not_ready_and_is_not_repeated(
+async def test_a_process_with_a_hanging_check_is_not_ready_and_starts_no_other_check(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(health_checks, "READY_TIMEOUT_S", 0.01)
@@ -71,30 +74,28 @@ async def test_a_hanging_check_is_not_ready_and_is_not_repeated(
     dependencies.may_respond.clear()
     probe = Probe(dependencies)
 
-    hung = [await probe.request() for _ in range(3)]
+    statuses_while_hanging = [await probe.request() for _ in range(3)]
     dependencies.may_respond.set()
-    recovered = await probe.request()
+    status_afterwards = await probe.request()
 
-    assert hung == [503] * 3
-    assert recovered == 200
+    assert statuses_while_hanging == [503] * 3
+    assert status_afterwards == 200
     assert dependencies.num_checks == 1
 
 
-async def test_a_cancelled_probe_does_not_cancel_the_others() -> None:
+async def test_a_cancelled_request_does_not_cancel_the_check_of_others() -> None:
     dependencies = Dependencies()
     dependencies.may_respond.clear()
     probe = Probe(dependencies)
-    cancelled, other_probe = (
-        asyncio.create_task(probe.request()),
-        asyncio.create_task(probe.request()),
-    )
-    await asyncio.sleep(0)
-    await asyncio.sleep(0)
+    cancelled_request = asyncio.create_task(probe.request())
+    other_request = asyncio.create_task(probe.request())
+    for _ in range(2):  # until both requests wait for the same check
+        await asyncio.sleep(0)
 
-    cancelled.cancel()
+    cancelled_request.cancel()
     dependencies.may_respond.set()
 
-    assert await other_probe == 200
+    assert await other_request == 200
     assert dependencies.num_checks == 1
 
 

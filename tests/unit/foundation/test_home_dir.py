@@ -1,4 +1,4 @@
-"""The home, CARET_HOME: the folder of the local installation, by default in the repository."""
+"""The home folder of the local installation: CARET_HOME, by default a folder in the repository."""
 
 from pathlib import Path
 
@@ -23,7 +23,7 @@ def test_the_default_home_is_in_the_repository(
     assert find_home_folder() == REPOSITORY / ".caret"
 
 
-def test_a_relative_home_starts_at_the_working_directory(
+def test_a_relative_path_of_the_home_starts_at_the_working_directory(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("CARET_HOME", "mine")
@@ -33,7 +33,7 @@ def test_a_relative_home_starts_at_the_working_directory(
 
 
 @pytest.mark.parametrize("setting", [None, ""])
-def test_the_gateway_and_the_supervisor_use_the_same_home(
+def test_the_gateway_and_the_supervisor_use_the_same_default_home(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, setting: str | None
 ) -> None:
     monkeypatch.delenv("CARET_HOME", raising=False)

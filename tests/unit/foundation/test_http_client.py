@@ -1,4 +1,4 @@
-"""Outbound requests, which may go to hostile servers.
+"""The HTTP client for URLs that tenants choose, whose servers may be hostile.
 
 Time and size are limited, redirects are not followed, and internal addresses are not contacted.
 """
@@ -22,20 +22,23 @@ from caret.foundation.egress.http_client import (
 from tests.fakes.raw_server import raw_server
 
 LOOPBACK = [ip_network("127.0.0.0/8")]
-BOUNDS = ResponseLimits(total_s=0.4, max_bytes=1_000)
+LIMITS = ResponseLimits(total_s=0.4, max_bytes=1_000)
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n"
 
 
-def send(url: str, **headers: str) -> OutboundResponse:
-    return send_request(OutboundRequest("GET", url, headers), LOOPBACK, BOUNDS)
+def send_get(url: str, **headers: str) -> OutboundResponse:
+    """Send a GET request, which may go to a server on this machine."""
+    return send_request(OutboundRequest("GET", url, headers), LOOPBACK, LIMITS)
 
 
-def response_to(*chunks: bytes) -> OutboundResponse:
+def send_get_to_server(*chunks: bytes) -> OutboundResponse:
+    """Send a GET request to a server that responds with these chunks."""
     with raw_server(lambda: chunks) as server:
-        return send(f"{server.url}/hook?a=b")
+        return send_get(f"{server.url}/hook?a=b")
 
 
 def drip(head: bytes) -> Iterator[bytes]:
+    """Yield the head at once, and then one byte every 20 ms, without end."""
     yield head
     while True:
         time.sleep(0.02)
@@ -43,14 +46,14 @@ def drip(head: bytes) -> Iterator[bytes]:
 
 
 def test_a_response_is_read() -> None:
-    response = response_to(HEAD, b"good")
+    response = send_get_to_server(HEAD, b"good")
 
     assert (response.status, response.body) == (200, b"good")
 
 
 def test_the_request_names_the_host_and_accepts_no_compression() -> None:
     with raw_server(lambda: [HEAD, b"good"]) as server:
-        send(f"{server.url}/hook?a=b", **{"Accept-Encoding": "gzip", "x-mine": "yes"})
+        send_get(f"{server.url}/hook?a=b", **{"Accept-Encoding": "gzip", "x-mine": "yes"})
 
     head = server.requests[0].decode()
     assert head.startswith("GET /hook?a=b HTTP/1.1\r\n")
@@ -64,7 +67,7 @@ def test_an_ipv6_address_with_letters_or_dots_is_contacted() -> None:
     with raw_server(lambda: [HEAD, b"good"]) as server:
         url = server.url.replace("127.0.0.1", "[::ffff:127.0.0.1]")
 
-        assert send(url).body == b"good"
+        assert send_get(url).body == b"good"
 
     assert f"Host: {url.removeprefix('http://')}\r\n" in server.requests[0].decode()
 
@@ -83,7 +86,7 @@ def test_a_response_that_arrives_byte_by_byte_times_out(head: bytes) -> None:
         raw_server(lambda: drip(head)) as server,
         pytest.raises(RequestFailed, match="timed out"),
     ):
-        send(server.url)
+        send_get(server.url)
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
@@ -92,7 +95,7 @@ def test_a_silent_server_times_out(scheme: str) -> None:
         port = server.getsockname()[1]
 
         with pytest.raises(RequestFailed, match="timed out"):
-            send(f"{scheme}://127.0.0.1:{port}/")
+            send_get(f"{scheme}://127.0.0.1:{port}/")
 
 
 def test_an_endless_response_is_rejected() -> None:
@@ -107,10 +110,12 @@ def test_an_endless_response_is_rejected() -> None:
 
 
 def test_a_redirect_is_not_followed() -> None:
-    with raw_server(list) as inner:
-        response = response_to(f"HTTP/1.1 302 Found\r\nLocation: {inner.url}\r\n\r\n".encode())
+    with raw_server(list) as target:
+        redirect = f"HTTP/1.1 302 Found\r\nLocation: {target.url}\r\n\r\n".encode()
 
-        assert (response.status, inner.requests) == (302, [])
+        response = send_get_to_server(redirect)
+
+        assert (response.status, target.requests) == (302, [])
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]"])
@@ -119,25 +124,25 @@ def test_internal_addresses_are_not_contacted(host: str) -> None:
         url = server.url.replace("127.0.0.1", host)
 
         with pytest.raises(RequestFailed, match="not public"):
-            send_request(OutboundRequest("GET", url, {}), [], BOUNDS)
+            send_request(OutboundRequest("GET", url, {}), [], LIMITS)
 
     assert server.requests == []
 
 
 @pytest.mark.parametrize("url", ["ftp://x.example/", "http:///x", "http://x:99999/", "x"])
 def test_an_invalid_url_is_rejected(url: str) -> None:
-    with pytest.raises(RequestFailed):
-        send(url)
+    with pytest.raises(RequestFailed, match=r"is not valid|ValueError"):
+        send_get(url)
 
 
 def test_an_unresolvable_name_is_rejected() -> None:
     with pytest.raises(RequestFailed, match=r"does not resolve|timed out"):
-        send("http://does-not-exist.invalid/")
+        send_get("http://does-not-exist.invalid/")
 
 
 def test_a_response_that_is_not_http_is_rejected() -> None:
     with pytest.raises(RequestFailed, match="did not respond"):
-        response_to(b"SSH-2.0-OpenSSH\r\n")
+        send_get_to_server(b"SSH-2.0-OpenSSH\r\n")
 
 
 # --- work in a thread
@@ -153,10 +158,10 @@ def test_an_exception_of_the_thread_is_raised() -> None:
 
 
 def test_work_that_takes_too_long_is_abandoned() -> None:
-    released, started_s = threading.Event(), time.monotonic()
+    may_end, started_s = threading.Event(), time.monotonic()
 
     with pytest.raises(TimeoutError):
-        run_in_thread_with_timeout(0.05, lambda: released.wait(10.0))
+        run_in_thread_with_timeout(0.05, lambda: may_end.wait(10.0))
 
-    assert time.monotonic() - started_s < 5
-    released.set()
+    assert time.monotonic() - started_s < 5  # less than the 10 s of the work
+    may_end.set()

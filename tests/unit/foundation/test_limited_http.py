@@ -1,4 +1,4 @@
-"""The limits of the HTTP servers, over real sockets."""
+"""The limits of the HTTP servers on headers, bodies, pipelining and time, over real sockets."""
 
 import asyncio
 import gc
@@ -21,7 +21,7 @@ from tests.unit.foundation.limited_server import (
 )
 
 
-def num_rejected(reason: str) -> float:
+def count_rejections(reason: str) -> float:
     return float(REFUSED.labels(reason)._value.get())
 
 
@@ -54,7 +54,7 @@ async def test_headers_over_a_limit_are_rejected_and_the_connection_is_closed(he
 
         await client.send(head)
 
-        assert await client.status() == b"431"
+        assert await client.read_status() == b"431"
         assert await client.read_rest() == b""
         assert server.app.num_requests == 0
 
@@ -64,11 +64,11 @@ async def test_headers_at_the_limits_are_accepted() -> None:
         client = await server.connect()
 
         await client.send(b"GET /small HTTP/1.1\r\n" + b"X: 1\r\n" * 20 + b"\r\n")
-        many = await client.status()
+        status_of_many_headers = await client.read_status()
         await client.send(b"GET /small HTTP/1.1\r\nX: " + b"x" * 4_000 + b"\r\n\r\n")
-        long = await client.status()
+        status_of_a_long_header = await client.read_status()
 
-        assert (many, long) == (b"200", b"200")
+        assert (status_of_many_headers, status_of_a_long_header) == (b"200", b"200")
 
 
 @pytest.mark.parametrize(
@@ -81,26 +81,27 @@ async def test_endless_headers_end_the_connection(start: bytes) -> None:
         client = await server.connect()
         await client.send(start or GET)
         if not start:
-            await client.response()
+            await client.read_response()
         filler = b"x" if start else b"\r\n"
 
         num_sent = await client.send_until_closed(filler * 4_096)
 
         assert num_sent < ENDLESS
+        # The connection may be reset before the client reads the error response.
         assert (await client.read_rest())[:12] in (b"HTTP/1.1 431", b"")
 
 
-async def test_a_pipelined_body_does_not_count_as_headers() -> None:
+async def test_the_body_before_a_pipelined_request_does_not_count_as_headers() -> None:
     body = b"x" * 300_000
     head = b"POST /small HTTP/1.1\r\nContent-Length: " + str(len(body)).encode() + b"\r\n\r\n"
     async with serving() as server:
         client = await server.connect()
 
         await client.send(head + body + GET[:10])
-        first = await client.status()
+        first = await client.read_status()
         await client.send(GET[10:])
 
-        assert (first, await client.status()) == (b"200", b"200")
+        assert (first, await client.read_status()) == (b"200", b"200")
 
 
 async def test_an_unread_body_does_not_count_as_headers() -> None:
@@ -110,11 +111,11 @@ async def test_an_unread_body_does_not_count_as_headers() -> None:
         client = await server.connect()
 
         await client.send(head)
-        first = await client.status()
+        first = await client.read_status()
         await client.send(body)
         await client.send(GET)
 
-        assert (first, await client.status()) == (b"200", b"200")
+        assert (first, await client.read_status()) == (b"200", b"200")
 
 
 @pytest.mark.parametrize(
@@ -122,7 +123,7 @@ async def test_an_unread_body_does_not_count_as_headers() -> None:
     [b"1;" + b"x" * 4_096, b"0\r\n" + b"X: 1\r\n" * 100],
     ids=["chunk extensions", "trailers"],
 )
-async def test_the_framing_of_a_body_is_limited(endless: bytes) -> None:
+async def test_endless_chunk_extensions_or_trailers_end_the_connection(endless: bytes) -> None:
     async with serving() as server:
         client = await server.connect()
         await client.send(b"POST /small HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n")
@@ -139,16 +140,17 @@ async def test_many_small_chunks_are_accepted() -> None:
 
         await client.send(b"POST /small HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks)
 
-        assert await client.status() == b"200"
+        assert await client.read_status() == b"200"
 
 
-async def test_only_a_few_requests_are_pipelined() -> None:
+async def test_a_client_with_too_many_pipelined_requests_gets_only_a_few_responses() -> None:
     async with serving() as server:
         client = await server.connect()
 
         await client.send(b"GET /wait HTTP/1.1\r\n\r\n" + GET * 30)
         server.app.may_answer.set()
 
+        # At most 16 requests of a connection wait. Further ones close the connection.
         assert (await client.read_rest()).count(OK) < 20
 
 
@@ -157,14 +159,14 @@ async def test_only_a_few_requests_are_pipelined() -> None:
     [b"nonsense\r\n\r\n", b"POST /small HTTP/1.1\r\nContent-Length: 10\r\n\r\nx"],
     ids=["malformed", "late"],
 )
-@pytest.mark.parametrize("separator", [b"", GET], ids=["next", "after another"])
-async def test_an_invalid_request_does_not_affect_the_response_to_an_earlier_one(
-    second: bytes, separator: bytes
+@pytest.mark.parametrize("between", [b"", GET], ids=["next", "after another"])
+async def test_no_error_response_begins_inside_the_response_to_an_earlier_request(
+    second: bytes, between: bytes
 ) -> None:
     async with serving(replace(LIMITS, body_timeout_s=SHORT_TIMEOUT_S)) as server:
         client = await server.connect()
 
-        await client.send(b"GET /large HTTP/1.1\r\n\r\n" + separator + second)
+        await client.send(b"GET /large HTTP/1.1\r\n\r\n" + between + second)
 
         received = await client.read_rest()
         # The response may be cut off, but no error response may begin inside its body.
@@ -180,16 +182,16 @@ async def test_pipelined_requests_of_many_clients_start_a_few_at_a_time() -> Non
             await server.app.arrivals.get()
         server.app.may_answer.set()
 
-        num_started = [num_clients]
-        while num_started[-1] < 3 * num_clients:
+        nums_started = [num_clients]  # after each iteration of the event loop
+        while nums_started[-1] < 3 * num_clients:
             await asyncio.sleep(0)
-            num_started.append(server.app.num_requests)
+            nums_started.append(server.app.num_requests)
 
-        starts = [after - before for before, after in pairwise(num_started)]
+        starts = [after - before for before, after in pairwise(nums_started)]
         assert max(starts) <= MAX_PIPELINED_STARTS
 
 
-async def test_a_pipelined_request_of_a_disconnected_client_does_not_start() -> None:
+async def test_pipelined_requests_of_disconnected_clients_do_not_start() -> None:
     num_clients = 20
     async with serving() as server:
         clients = [await server.connect() for _ in range(num_clients)]
@@ -199,11 +201,14 @@ async def test_a_pipelined_request_of_a_disconnected_client_does_not_start() -> 
         server.app.may_answer.set()
         for client in clients:
             client.writer.transport.abort()
-        second_client = await server.connect()
-        await second_client.send(GET * 2)
-        await second_client.response()
-        await second_client.response()
 
+        # A pipelined request of another client starts after all that are waiting.
+        other_client = await server.connect()
+        await other_client.send(GET * 2)
+        await other_client.read_response()
+        await other_client.read_response()
+
+        # A few may start before the server notices the disconnects.
         assert server.app.num_requests < 2 * num_clients
 
 
@@ -227,6 +232,7 @@ async def test_late_headers_end_the_connection(start: bytes) -> None:
         await client.send(start)
 
         received = await client.read_rest()
+        # Without a request line there is no request to which the server could respond.
         assert received[:12] == (b"HTTP/1.1 408" if start[:3] == b"GET" else b"")
 
 
@@ -234,11 +240,11 @@ async def test_the_headers_of_each_request_have_their_own_time_limit() -> None:
     async with serving(replace(LIMITS, header_timeout_s=SHORT_TIMEOUT_S)) as server:
         client = await server.connect()
         await client.send(GET)
-        await client.response()
+        await client.read_response()
 
         await client.send(GET[:10])
 
-        assert await client.status() == b"408"
+        assert await client.read_status() == b"408"
 
 
 async def test_single_header_lines_do_not_extend_the_time_limit() -> None:
@@ -252,7 +258,7 @@ async def test_single_header_lines_do_not_extend_the_time_limit() -> None:
                 await asyncio.sleep(SHORT_TIMEOUT_S / 5)
 
         dripping = asyncio.create_task(drip())
-        status = await client.status()
+        status = await client.read_status()
         dripping.cancel()
 
         assert status == b"408"
@@ -262,7 +268,7 @@ async def test_an_idle_connection_ends_after_the_keep_alive_time() -> None:
     async with serving(replace(LIMITS, keep_alive_s=1)) as server:
         client = await server.connect()
         await client.send(GET)
-        await client.response()
+        await client.read_response()
 
         assert await client.read_rest() == b""
 
@@ -276,13 +282,13 @@ async def test_a_late_body_ends_the_connection(path: bytes, status: bytes) -> No
 
         await client.send(b"POST " + path + b" HTTP/1.1\r\nContent-Length: 100\r\n\r\nx")
 
-        assert await client.status() == status
+        assert await client.read_status() == status
         assert await client.read_rest() == b""
 
 
 async def test_a_client_that_does_not_read_is_disconnected() -> None:
     async with serving(replace(LIMITS, send_timeout_s=SHORT_TIMEOUT_S)) as server:
-        client = await server.connect(receive_buffer=4_096)
+        client = await server.connect(receive_buffer_bytes=4_096)
 
         await client.send(b"GET /large HTTP/1.1\r\n\r\n")
         await server.app.has_ended.wait()
@@ -292,9 +298,9 @@ async def test_a_client_that_does_not_read_is_disconnected() -> None:
 
 async def test_a_websocket_client_that_does_not_read_is_disconnected() -> None:
     async with serving(replace(LIMITS, send_timeout_s=SHORT_TIMEOUT_S)) as server:
-        client = await server.connect(receive_buffer=4_096)
+        client = await server.connect(receive_buffer_bytes=4_096)
         await client.send(HANDSHAKE)
-        await client.response()
+        await client.read_response()
 
         await client.send(text_frame("large"))
         await server.app.has_ended.wait()
@@ -306,59 +312,60 @@ async def test_an_open_websocket_has_no_http_parser() -> None:
     async with serving() as server:
         client = await server.connect()
         await client.send(HANDSHAKE)
-        await client.response()
+        await client.read_response()
         gc.collect()
 
         assert not [item for item in gc.get_objects() if type(item) is LimitedHttp]
 
 
 async def test_rejections_are_counted_by_reason() -> None:
-    before = num_rejected("too_many_headers")
+    before = count_rejections("too_many_headers")
     async with serving() as server:
         client = await server.connect()
         await client.send(b"GET / HTTP/1.1\r\n" + b"X: 1\r\n" * 30)
         await client.read_rest()
 
-    assert num_rejected("too_many_headers") == before + 1
+    assert count_rejections("too_many_headers") == before + 1
 
 
 # --- connections before their first request
 
 
-def num_parsers() -> int:
+def count_parsers() -> int:
+    """Return the number of connections that have an HTTP parser."""
     gc.collect()
     return sum(type(item) is LimitedHttp for item in gc.get_objects())
 
 
 async def test_a_connection_that_sends_nothing_has_no_parser() -> None:
     async with serving() as server:
-        before = num_parsers()
+        num_before = count_parsers()
         await asyncio.gather(*(server.connect() for _ in range(20)))
         client = await server.connect()
 
         await client.send(GET)
-        await client.response()
+        await client.read_response()
 
-        assert num_parsers() == before + 1
+        assert count_parsers() == num_before + 1  # that of `client`
 
 
-@pytest.mark.parametrize("first", [GET[:10], GET * 10], ids=["incomplete headers", "many requests"])
-async def test_a_request_does_not_wait_for_all_earlier_connections(first: bytes) -> None:
+@pytest.mark.parametrize("data", [GET[:10], GET * 10], ids=["incomplete headers", "many requests"])
+async def test_a_request_does_not_wait_for_all_earlier_connections(data: bytes) -> None:
     async with serving() as server:
-        before = num_parsers()
-        connections = [await server.connect() for _ in range(MAX_PACED_STARTS * 5)]
+        num_before = count_parsers()
+        earlier_clients = [await server.connect() for _ in range(MAX_PACED_STARTS * 5)]
         client = await server.connect()
-        for connection in connections:
-            connection.writer.write(first)
+        for earlier_client in earlier_clients:
+            earlier_client.writer.write(data)
         client.writer.write(GET)
 
-        response = await client.response()
+        response = await client.read_response()
 
         assert response.startswith(OK)
-        assert num_parsers() < before + len(connections)
+        assert count_parsers() < num_before + len(earlier_clients)
 
 
-async def test_all_incomplete_connections_are_served_eventually() -> None:
+async def test_all_connections_with_incomplete_headers_are_served_eventually() -> None:
     async with serving() as server:
         clients = [await server.connect() for _ in range(MAX_PACED_STARTS * 3)]
         for client in clients:
@@ -367,7 +374,7 @@ async def test_all_incomplete_connections_are_served_eventually() -> None:
         for client in clients:
             client.writer.write(GET[10:])
 
-        assert {await client.status() for client in clients} == {b"200"}
+        assert {await client.read_status() for client in clients} == {b"200"}
 
 
 async def test_the_time_limit_for_headers_begins_when_the_connection_opens() -> None:
@@ -379,5 +386,6 @@ async def test_the_time_limit_for_headers_begins_when_the_connection_opens() -> 
 
         await client.send(GET[:10])
 
-        assert await client.status() == b"408"
+        assert await client.read_status() == b"408"
+        # If the time limit began with these bytes, it would end after 3.5 times SHORT_TIMEOUT_S.
         assert loop.time() - opened_at_s < SHORT_TIMEOUT_S * 3

@@ -14,20 +14,21 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
-PLANTED = "def secret_of_acme(): ..."
-START = f"""
+SECRET_CODE = "def secret_of_acme(): ..."
+# The beginning of each program. `fail` raises an error whose message quotes a customer's code.
+PREAMBLE = f"""
 import logging, structlog
 from caret.foundation.log_config import configure_logging
 configure_logging("test")
 def fail():
-    raise ValueError("Failing row contains ({PLANTED}).")
+    raise ValueError("Failing row contains ({SECRET_CODE}).")
 """
 
 
-def logged(code: str) -> list[dict[str, Any]]:
-    """Return the lines as a log collector reads them."""
+def run_and_read_log(code: str) -> list[dict[str, Any]]:
+    """Run a program, and return its log lines as a log collector reads them."""
     result = subprocess.run(
-        [sys.executable, "-c", START + code],
+        [sys.executable, "-c", PREAMBLE + code],
         env={**os.environ, "PYTHONPATH": str(ROOT / "platform")},
         capture_output=True,
         text=True,
@@ -38,7 +39,7 @@ def logged(code: str) -> list[dict[str, Any]]:
 
 
 def test_each_line_is_an_event_with_fields() -> None:
-    our_record, library_record = logged(
+    our_record, library_record = run_and_read_log(
         'structlog.get_logger("a").info("snapshot.republished", tenant_id="t")\n'
         'logging.getLogger("b").warning("%s of %s", 1, 2)'
     )
@@ -52,21 +53,21 @@ def test_each_line_is_an_event_with_fields() -> None:
 
 
 @pytest.mark.parametrize("name", ["django.request", "uvicorn.error", "tenants.usage"])
-def test_an_exception_is_logged_by_type_and_place(name: str) -> None:
-    lines = logged(
+def test_an_exception_is_logged_with_its_type_and_place_but_without_its_message(name: str) -> None:
+    lines = run_and_read_log(
         "try:\n    fail()\nexcept ValueError as error:\n"
         f'    logging.getLogger("{name}").exception("Internal Server Error")\n'
         f'    structlog.get_logger("{name}").exception("it.failed")\n'
         f'    logging.getLogger("{name}").error("It failed.", exc_info=error)'
     )
 
-    assert PLANTED not in json.dumps(lines)
+    assert SECRET_CODE not in json.dumps(lines)
     assert [line["error"] for line in lines] == ["ValueError"] * 3
     assert all(line["trace"].endswith(":fail") for line in lines)
 
 
-def test_a_failed_task_is_logged_by_name() -> None:
-    (line,) = logged(
+def test_a_failed_task_is_logged_with_its_name_but_without_its_error_message() -> None:
+    (line,) = run_and_read_log(
         "from celery.app.trace import LOG_FAILURE\n"
         "try:\n    fail()\nexcept ValueError as error:\n"
         '    context = {"name": "tenants.billing.tasks.rate_usage", "id": "1", "exc": error,'
@@ -75,13 +76,13 @@ def test_a_failed_task_is_logged_by_name() -> None:
         '               extra={"data": context})'
     )
 
-    assert PLANTED not in json.dumps(line)
+    assert SECRET_CODE not in json.dumps(line)
     assert line["event"] == "task.failed: tenants.billing.tasks.rate_usage"
     assert line["error"] == "ValueError"
 
 
 def test_the_path_of_a_request_is_not_logged() -> None:
-    (line,) = logged(
+    (line,) = run_and_read_log(
         "from django.conf import settings; settings.configure(LOGGING_CONFIG=None)\n"
         "from django.http import HttpResponseNotFound, HttpRequest\n"
         "from django.utils.log import log_response\n"

@@ -1,4 +1,4 @@
-"""Object stores in the notation of operators' settings."""
+"""The settings of object stores, which operators write as a path or as an S3 URL."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from caret.foundation.environment import BadSetting
 from caret.settings.service_urls import storage_from
 
 
-def test_a_path_names_a_folder() -> None:
+def test_a_path_selects_storage_in_that_folder() -> None:
     assert storage_from("X", "/data")["OPTIONS"]["location"] == "/data"
 
 
@@ -21,6 +21,6 @@ def test_a_bucket_may_have_a_prefix(text: str, bucket: str, prefix: str) -> None
 
 
 @pytest.mark.parametrize("text", ["", "data", "s3://", "s3:///prefix", "gs://b"])
-def test_an_unknown_storage_is_rejected_with_the_name_of_the_setting(text: str) -> None:
+def test_the_error_for_an_unknown_storage_names_the_setting(text: str) -> None:
     with pytest.raises(BadSetting, match="CARET_CONTENT_STORAGE"):
         storage_from("CARET_CONTENT_STORAGE", text)

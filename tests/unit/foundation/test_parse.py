@@ -1,4 +1,4 @@
-"""No text crashes or blocks the process that parses it."""
+"""The parser: no text crashes the process that parses it, or keeps it busy for long."""
 
 import subprocess
 import sys
@@ -11,13 +11,13 @@ from caret.foundation.parsing.grammars import Grammar
 from caret.foundation.parsing.parse import MAX_YAML_COLUMNS, ParseAbandoned, ParseBudget, parse
 from tests.fakes.clock import FakeClock
 
-# Each overflows the indentation stack of the YAML parser.
+# Texts that each overflow the indentation stack of the YAML parser, which crashes the process.
 _NESTED = "".join(" " * column + "a:\n" for column in range(300))
-DEEP = ("- " * 254, "? " * 300, ": " * 300, "- ? " * 200, "\t- " * 300, _NESTED)
+DEEP_YAML = ("- " * 254, "? " * 300, ": " * 300, "- ? " * 200, "\t- " * 300, _NESTED)
 
-# Parses random texts of YAML's special characters: some repeat a piece in one line, others in lines
-# with growing indentation.
-FUZZ = """
+# A program that parses random texts of YAML's special characters: some repeat a piece in one line,
+# others in lines with growing indentation.
+FUZZING_PROGRAM = """
 import random
 from caret.foundation.parsing.grammars import Grammar
 from caret.foundation.parsing.parse import ParseAbandoned, ParseBudget, parse
@@ -42,7 +42,7 @@ def frozen_budget() -> ParseBudget:
     return ParseBudget(total_s=1.0, now_s=FakeClock().monotonic_s)
 
 
-@pytest.mark.parametrize("text", DEEP)
+@pytest.mark.parametrize("text", DEEP_YAML)
 def test_yaml_too_deep_for_its_parser_is_rejected(text: str) -> None:
     with pytest.raises(ParseAbandoned):
         parse(Grammar.YAML, text.encode(), frozen_budget())
@@ -55,20 +55,22 @@ def test_ordinary_nested_yaml_is_parsed() -> None:
 
 
 def test_random_yaml_does_not_crash_the_process() -> None:
-    child = subprocess.run([sys.executable, "-c", FUZZ], timeout=120, check=False)
+    program = [sys.executable, "-c", FUZZING_PROGRAM]
+
+    child = subprocess.run(program, timeout=120, check=False)
 
     assert child.returncode == 0
 
 
 # Pieces whose repetition, up to 8,000 characters, has blocked a parser for seconds.
-BOMBS = (
+SLOW_PIECES = (
     (Grammar.C, "a=>"),
     (Grammar.JAVA, "a=>"),
     (Grammar.CSHARP, "<a "),
 )
 
 
-@pytest.mark.parametrize(("grammar", "piece"), BOMBS)
+@pytest.mark.parametrize(("grammar", "piece"), SLOW_PIECES)
 def test_the_steps_for_each_byte_are_limited(grammar: Grammar, piece: str) -> None:
     with pytest.raises(ParseAbandoned):
         parse(grammar, (piece * 8_000)[:8_000].encode(), frozen_budget())
@@ -76,6 +78,7 @@ def test_the_steps_for_each_byte_are_limited(grammar: Grammar, piece: str) -> No
 
 def test_a_slow_parse_is_abandoned() -> None:
     clock = FakeClock()
+    # Each time the parser reads the clock, 4 ms have passed. Each parse may take 10 ms.
     budget = ParseBudget(total_s=1.0, each_s=0.01, now_s=lambda: _advance_and_read(clock, 0.004))
 
     with pytest.raises(ParseAbandoned):
@@ -100,8 +103,10 @@ def test_a_text_after_an_abandoned_one_is_parsed_normally() -> None:
 
 def test_null_bytes_are_read_as_spaces() -> None:
     tree = parse(Grammar.BASH, b"echo a\0b\n", frozen_budget())
+    same_tree = parse(Grammar.BASH, b"echo a b\n", frozen_budget())
 
     assert not tree.root_node.has_error
+    assert str(tree.root_node) == str(same_tree.root_node)
 
 
 def _advance_and_read(clock: FakeClock, seconds: float) -> float:
@@ -110,9 +115,10 @@ def _advance_and_read(clock: FakeClock, seconds: float) -> float:
     return clock.monotonic_s()
 
 
-@pytest.mark.parametrize("text", [b"x = 1\n" * 1_000, b"(" * 6_000], ids=["parsed", "aborted"])
+@pytest.mark.parametrize("text", [b"x = 1\n" * 1_000, b"(" * 6_000], ids=["parsed", "abandoned"])
 def test_parsing_leaks_no_memory(text: bytes) -> None:
     def parse_often() -> int:
+        """Parse 100 different texts, and return the bytes of memory in use."""
         for number in range(100):
             with suppress(ParseAbandoned):
                 parse(Grammar.PYTHON, b"# %d\n" % number + text, ParseBudget(total_s=10.0))
@@ -120,9 +126,10 @@ def test_parsing_leaks_no_memory(text: bytes) -> None:
 
     tracemalloc.start()
     try:
-        before = parse_often()
-        after = parse_often()
+        bytes_before = parse_often()
+        bytes_after = parse_often()
     finally:
         tracemalloc.stop()
 
-    assert after - before < 10 * len(text)
+    # A leak would keep all 100 texts.
+    assert bytes_after - bytes_before < 10 * len(text)

@@ -1,8 +1,12 @@
-"""`run_server`, in a process of its own, exempts its first objects from garbage collection."""
+"""The HTTP server exempts the objects of the start-up from garbage collection.
+
+The test runs `run_server` in its own process, because the exemption is global to a process.
+"""
 
 import subprocess
 import sys
 
+# The application prints how many objects are exempt, and ends the server.
 SCRIPT = """
 import gc
 from caret.foundation.web.server import run_server
@@ -22,4 +26,4 @@ def test_the_start_up_heap_is_exempt_from_garbage_collection() -> None:
     )
 
     num_exempt = int(result.stdout.splitlines()[-1])
-    assert num_exempt > 10_000
+    assert num_exempt > 10_000  # the imported modules have more objects than this

@@ -29,7 +29,7 @@ def test_an_unknown_mail_url_is_rejected(url: str) -> None:
 
 
 @pytest.mark.parametrize("url", ["smtp://u:secret/@host"])
-def test_a_malformed_mail_url_is_not_quoted(url: str) -> None:
+def test_the_error_for_a_malformed_mail_url_does_not_quote_the_password(url: str) -> None:
     with pytest.raises(BadSetting) as exc_info:
         mail_from_url(url)
 
@@ -39,7 +39,7 @@ def test_a_malformed_mail_url_is_not_quoted(url: str) -> None:
 @pytest.mark.parametrize(
     "url", ["postgresql://u:secret%ZZ@host/db", "postgresql://u:secret@[::1/d"]
 )
-def test_a_malformed_database_url_is_not_quoted(url: str) -> None:
+def test_the_error_for_a_malformed_database_url_does_not_quote_the_password(url: str) -> None:
     with pytest.raises(BadSetting) as exc_info:
         database_from_url(url)
 

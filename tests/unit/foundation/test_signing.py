@@ -34,7 +34,7 @@ def test_a_signature_is_invalid_for_other_data_or_purposes(data: bytes, purpose:
         verify(PUBLIC, data, signature, purpose=purpose)
 
 
-def test_a_signature_of_another_installation_has_an_unknown_key() -> None:
+def test_the_key_of_a_signature_of_another_installation_is_unknown() -> None:
     other_signature = SigningKeys(bytes(32), version=1).sign(b"data", purpose="test/1")
 
     with pytest.raises(UnknownKey):
@@ -43,23 +43,21 @@ def test_a_signature_of_another_installation_has_an_unknown_key() -> None:
 
 def test_a_signature_of_another_installation_with_our_key_id_is_invalid() -> None:
     other_signature = SigningKeys(bytes(32), version=1).sign(b"data", purpose="test/1")
+    forged_signature = Signature(PUBLIC.keys[0].key_id, other_signature.value)
 
     with pytest.raises(BadSignature, match="is not valid"):
-        verify(
-            PUBLIC,
-            b"data",
-            Signature(PUBLIC.keys[0].key_id, other_signature.value),
-            purpose="test/1",
-        )
+        verify(PUBLIC, b"data", forged_signature, purpose="test/1")
 
 
 def test_signatures_stay_valid_after_a_rotation() -> None:
+    old_signature = KEYS.sign(b"data", purpose="test/1")
     rotated = SigningKeys(SECRET, version=2)
 
-    verify(rotated.public_keys(), b"data", KEYS.sign(b"data", purpose="t"), purpose="t")
+    verify(rotated.public_keys(), b"data", old_signature, purpose="test/1")
 
-    assert rotated.sign(b"data", purpose="t").key_id == rotated.public_keys().keys[1].key_id
-    assert [key.is_current for key in rotated.public_keys().keys] == [False, True]
+    old_key, new_key = rotated.public_keys().keys
+    assert (old_key.is_current, new_key.is_current) == (False, True)
+    assert rotated.sign(b"data", purpose="test/1").key_id == new_key.key_id
 
 
 def test_a_signed_document_is_valid() -> None:
@@ -89,18 +87,17 @@ def test_a_changed_document_is_invalid(change: dict[str, object]) -> None:
 
 def test_a_signature_in_capital_hexadecimal_digits_is_invalid() -> None:
     signed = KEYS.sign_document({"a": "x"}, purpose="test/1")
+    changed = {**signed, "signature": signed["signature"].upper()}
 
     with pytest.raises(BadSignature):
-        verify_document(
-            PUBLIC, {**signed, "signature": signed["signature"].upper()}, purpose="test/1"
-        )
+        verify_document(PUBLIC, changed, purpose="test/1")
 
 
 def test_public_keys_survive_writing_and_reading() -> None:
     assert read_public_keys(write_public_keys(PUBLIC).encode()) == PUBLIC
 
 
-def test_a_key_with_a_wrong_id_is_rejected() -> None:
+def test_a_public_key_with_a_wrong_id_is_rejected() -> None:
     document = json.loads(write_public_keys(PUBLIC))
     document["keys"][0]["key_id"] = "0" * 16
 
@@ -119,4 +116,4 @@ def test_published_keys_do_not_contain_the_secret() -> None:
 
     assert isinstance(PUBLIC, PublicKeys)
     assert SECRET.hex() not in published
-    assert len(PUBLIC.keys[0].public_key) == 64
+    assert len(PUBLIC.keys[0].public_key) == 64  # hexadecimal digits of 32 bytes

@@ -1,4 +1,4 @@
-"""Writes of one iteration of the event loop are sent together."""
+"""A transport that sends all writes of one iteration of the event loop together."""
 
 import asyncio
 from typing import Any
@@ -7,9 +7,11 @@ import pytest
 
 from caret.foundation.web.write_coalescing import MAX_HELD_BYTES, CoalescingTransport
 
+UNSENT_BYTES = 7  # in the buffer of the inner transport
+
 
 class RecordingTransport(asyncio.Transport):
-    """Records the calls, in order."""
+    """The inner transport, which records its calls in order."""
 
     def __init__(self) -> None:
         super().__init__({"peername": ("192.0.2.1", 5)})
@@ -50,7 +52,7 @@ class RecordingTransport(asyncio.Transport):
         self.calls.append((high, low))
 
     def get_write_buffer_size(self) -> int:
-        return 7
+        return UNSENT_BYTES
 
     def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
         self.protocol = protocol
@@ -74,12 +76,13 @@ async def test_writes_of_one_iteration_are_sent_together(
 ) -> None:
     transport.write(b"a")
     transport.writelines([b"b", b"c"])
-    before = list(inner_transport.calls)
+    calls_in_the_same_iteration = list(inner_transport.calls)
     await asyncio.sleep(0)
     transport.write(b"d")
     await asyncio.sleep(0)
 
-    assert (before, inner_transport.calls) == ([], [b"abc", b"d"])
+    assert calls_in_the_same_iteration == []
+    assert inner_transport.calls == [b"abc", b"d"]
 
 
 async def test_a_large_write_is_sent_immediately(
@@ -96,7 +99,7 @@ async def test_a_client_that_does_not_read_the_rest_is_disconnected(
 ) -> None:
     transport.write(b"a")
     transport.close()
-    await inner_transport.is_aborted.wait()
+    await inner_transport.is_aborted.wait()  # after `close_timeout_s`
 
     assert inner_transport.calls == [b"a", "close", "abort"]
 
@@ -112,7 +115,7 @@ async def test_closing_sends_pending_writes_first(
     assert transport.is_closing()
 
 
-async def test_the_end_of_file_follows_pending_writes(
+async def test_the_end_of_file_is_sent_after_pending_writes(
     inner_transport: RecordingTransport, transport: CoalescingTransport
 ) -> None:
     transport.write(b"a")
@@ -136,13 +139,14 @@ async def test_aborting_drops_pending_writes(
 async def test_pending_writes_count_as_unsent(transport: CoalescingTransport) -> None:
     transport.write(b"abc")
 
-    assert transport.get_write_buffer_size() == 7 + 3  # in the inner transport, and pending
+    assert transport.get_write_buffer_size() == UNSENT_BYTES + len(b"abc")
 
 
-async def test_other_calls_are_passed_to_the_transport(
+async def test_other_calls_are_passed_to_the_inner_transport(
     inner_transport: RecordingTransport, transport: CoalescingTransport
 ) -> None:
     protocol = asyncio.Protocol()
+
     transport.pause_reading()
     transport.resume_reading()
     transport.set_write_buffer_limits(2, 1)

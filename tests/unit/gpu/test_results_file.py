@@ -27,13 +27,13 @@ def test_each_step_is_saved_immediately(path: Path) -> None:
     assert results.missed == []
 
 
-def test_the_time_of_an_engines_start_is_saved(path: Path) -> None:
+def test_the_start_time_of_an_engine_is_saved_in_tenths_of_a_second(path: Path) -> None:
     read_results(path, ABOUT).add_start("fast", 12.34)
 
     assert read_results(path, ABOUT).start_s == {"fast": 12.3}
 
 
-def test_a_step_that_succeeds_later_is_no_failure(path: Path) -> None:
+def test_a_failed_step_that_succeeds_later_is_no_longer_a_failure(path: Path) -> None:
     results = read_results(path, ABOUT)
     results.add_failure("fast.typing", "The engine ended.")
 
@@ -42,7 +42,7 @@ def test_a_step_that_succeeds_later_is_no_failure(path: Path) -> None:
     assert read_results(path, ABOUT).failures == {}
 
 
-def test_a_failed_step_is_not_done(path: Path) -> None:
+def test_a_failed_step_is_saved_as_a_failure_and_not_as_done(path: Path) -> None:
     read_results(path, ABOUT).add_failure("fast.typing", "The engine ended.")
 
     results = read_results(path, ABOUT)
@@ -50,7 +50,7 @@ def test_a_failed_step_is_not_done(path: Path) -> None:
     assert results.steps == {}
 
 
-def test_a_repeated_step_can_meet_the_target_that_it_missed(path: Path) -> None:
+def test_a_repeated_step_that_meets_its_target_is_no_longer_a_miss(path: Path) -> None:
     results = read_results(path, ABOUT)
     results.add_step("fast.typing", LINES, has_missed=True)
     assert read_results(path, ABOUT).missed == ["fast.typing"]
@@ -60,8 +60,8 @@ def test_a_repeated_step_can_meet_the_target_that_it_missed(path: Path) -> None:
     assert read_results(path, ABOUT).missed == []
 
 
-@pytest.mark.parametrize("num_chars", [0, 1, 30, -2])
-def test_a_truncated_file_is_rejected_and_kept(path: Path, num_chars: int) -> None:
+@pytest.mark.parametrize("num_chars", [0, 1, 30, -2])  # -2: without the last two characters
+def test_a_truncated_file_is_rejected_and_left_unchanged(path: Path, num_chars: int) -> None:
     ResultsFile(path, ABOUT, {"fast.typing": LINES}).save()
     text = path.read_text()[:num_chars]
     path.write_text(text)
@@ -80,7 +80,7 @@ def test_another_json_file_is_rejected(path: Path, text: str) -> None:
         read_results(path, ABOUT)
 
 
-def test_figures_of_two_versions_of_vllm_do_not_mix(path: Path) -> None:
+def test_a_file_with_figures_of_another_version_of_vllm_is_rejected(path: Path) -> None:
     ResultsFile(path, ABOUT).save()
 
     with pytest.raises(Refusal, match=r"has figures of shape tiny, vllm 1\.0, not of shape tiny"):

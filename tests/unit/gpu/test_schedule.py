@@ -9,29 +9,33 @@ STEPS = (FIRST, SECOND, THIRD)
 START_S = {"fast": 100.0, "quality": 40.0}
 
 
-def choose(left_s: float, running_engine: str | None = None) -> StepTime | None:
+def choose_of_steps(left_s: float, running_engine: str | None = None) -> StepTime | None:
+    """Return the step of STEPS that runs next."""
     return choose_step(STEPS, left_s=left_s, running_engine=running_engine, start_s=START_S)
 
 
-def test_the_first_step_comes_first() -> None:
-    assert choose(left_s=160.0) is FIRST
+# A step needs the time that its engine takes to start (START_S), and its own time (`needed_s`).
 
 
-def test_a_step_that_would_not_end_in_time_is_not_begun() -> None:
-    assert choose(left_s=159.9) is SECOND
-    assert choose(left_s=59.9) is None
-    assert choose(left_s=59.9, running_engine="fast") is THIRD
+def test_the_first_step_runs_if_the_time_suffices() -> None:
+    assert choose_of_steps(left_s=160.0) is FIRST
+
+
+def test_a_step_that_would_not_end_in_time_is_skipped() -> None:
+    assert choose_of_steps(left_s=159.9) is SECOND
+    assert choose_of_steps(left_s=59.9) is None
+    assert choose_of_steps(left_s=59.9, running_engine="fast") is THIRD
 
 
 def test_a_running_engine_needs_no_time_to_start() -> None:
-    assert choose(left_s=60.0, running_engine="fast") is FIRST
+    assert choose_of_steps(left_s=60.0, running_engine="fast") is FIRST
 
 
 def test_steps_of_the_running_engine_come_first() -> None:
-    assert choose(left_s=1_000.0, running_engine="quality") is SECOND
+    assert choose_of_steps(left_s=1_000.0, running_engine="quality") is SECOND
 
 
-def test_no_step_is_left_at_the_end() -> None:
+def test_no_step_is_chosen_if_none_is_pending() -> None:
     assert choose_step((), left_s=1.0, running_engine=None, start_s=START_S) is None
 
 
@@ -39,5 +43,5 @@ def test_a_later_call_continues_with_the_missing_steps() -> None:
     assert list_pending(STEPS, done={FIRST.name}, only=None) == [SECOND, THIRD]
 
 
-def test_one_step_can_be_measured_again() -> None:
+def test_a_single_step_can_be_repeated_although_it_is_done() -> None:
     assert list_pending(STEPS, done={FIRST.name}, only=FIRST.name) == [FIRST]

@@ -1,4 +1,4 @@
-"""Models with random weights, for measurements: their sizes, and a text for every token."""
+"""Models with random weights, for measurements on a GPU: their sizes and their tokens."""
 
 from pathlib import Path
 
@@ -11,6 +11,7 @@ from tests.gpu.shapes import LARGE, SMALL, TINY, ModelShape, write_model
 
 
 def count_parameters(shape: ModelShape) -> int:
+    """Return the number of weights in the matrices, which are almost all of the parameters."""
     head = shape.hidden // shape.num_heads
     attention = 2 * shape.hidden * (shape.num_heads + shape.num_kv_heads) * head
     layer = attention + 3 * shape.hidden * shape.feed_forward
@@ -38,6 +39,6 @@ def test_a_text_has_the_same_tokens_as_with_the_demonstration_model(tmp_path: Pa
     write_model(TINY, tmp_path)
     text = "def w8191(self, value):\n    return value + 8191\n"
 
-    assert load_tokenizer(str(tmp_path)).encode(text) == load_tokenizer(str(DEMO_MODEL)).encode(
-        text
-    )
+    tokens = load_tokenizer(str(tmp_path)).encode(text)
+
+    assert tokens == load_tokenizer(str(DEMO_MODEL)).encode(text)

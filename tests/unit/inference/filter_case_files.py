@@ -25,6 +25,8 @@ _CLOSERS: Final = tuple(")]};")
 
 
 class CaseKind(StrEnum):
+    """The kinds by which the benchmark groups its figures, derived from the expected text."""
+
     OPENS_BLOCK = "first line opens a block"
     BELOW = "begins with a line break"
     CLOSES = "ends with a closing bracket or semicolon"
@@ -68,9 +70,9 @@ def read_cases(folder: Path = _FOLDER) -> list[FilterCase]:
 
 def _parse_case(language: str, text: str) -> FilterCase:
     title, _, body = text.partition("\n")
-    around, separator, output = body.partition("\n⇒\n")
-    prefix, cursor, suffix = around.partition("▮")
-    expected, end, further = output.partition("‖")
+    file_text, separator, output = body.partition("\n⇒\n")
+    prefix, cursor, suffix = file_text.partition("▮")
+    expected, end, dropped = output.partition("‖")
     if not (separator and cursor and end):
         raise ValueError(f"{language}: {title}: ⇒, ▮ or ‖ is missing.")
     return FilterCase(
@@ -80,6 +82,6 @@ def _parse_case(language: str, text: str) -> FilterCase:
         _WRONG in title,
         prefix,
         suffix,
-        expected + further,
+        expected + dropped,
         expected.rstrip(),
     )

@@ -17,7 +17,7 @@ _TOKEN: Final = re.compile(r"\s*\w+|\s*\W|\s+")  # roughly one token of a model
 _STRING: Final = re.compile(r'"[^"\n]*"')
 
 
-async def show(case: FilterCase, *, chunk: re.Pattern[str] = _TOKEN) -> str:
+async def get_shown_text(case: FilterCase, *, chunk: re.Pattern[str] = _TOKEN) -> str:
     """Return the text that an editor shows. `chunk` matches the text of one chunk."""
     admitted = make_admitted(
         language=case.language,
@@ -44,9 +44,10 @@ async def show(case: FilterCase, *, chunk: re.Pattern[str] = _TOKEN) -> str:
 
 def is_more_broken(case: FilterCase, shown_text: str) -> bool:
     """Return True if the file is more broken than with no text and than with the expected text."""
-    counts = [_count_errors(case, text) for text in (shown_text, "", case.expected)]
-    unmatched = [_count_unmatched(case, text) for text in (shown_text, "", case.expected)]
-    return counts[0] > max(counts[1:]) or unmatched[0] > max(unmatched[1:])
+    return any(
+        count(case, shown_text) > max(count(case, ""), count(case, case.expected))
+        for count in (_count_errors, _count_unmatched)
+    )
 
 
 def _count_errors(case: FilterCase, shown_text: str) -> int:

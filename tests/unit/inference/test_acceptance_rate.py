@@ -20,35 +20,37 @@ PYTHON, HTML, RUST = RequestKind("python"), RequestKind("html"), RequestKind("ru
 TRUTH = {PYTHON: (1.2, 0.7), HTML: (0.8, 0.2), RUST: (1.0, 0.5)}
 
 
-def _window(generated: dict[RequestKind, int], noise: random.Random) -> AcceptanceWindow:
+def _make_window(generated: dict[RequestKind, int], noise: random.Random) -> AcceptanceWindow:
+    """Return the counters after these generated tokens, drawn at random according to TRUTH."""
     drafted = accepted = 0
     for kind, tokens in generated.items():
-        rate, share = TRUTH[kind]
-        number = round(tokens * rate * noise.uniform(0.8, 1.2))
-        drafted += number
-        accepted += sum(noise.random() < share for _ in range(number))
+        drafted_per_token, accepted_share = TRUTH[kind]
+        num_drafted = round(tokens * drafted_per_token * noise.uniform(0.8, 1.2))
+        drafted += num_drafted
+        accepted += sum(noise.random() < accepted_share for _ in range(num_drafted))
     return AcceptanceWindow(generated, drafted, accepted)
 
 
-def _mixed(
+def _make_rates(
     num_windows: int, *, seed: int = 1, kinds: tuple[RequestKind, ...] = (PYTHON, HTML)
 ) -> AcceptanceRates:
+    """Return rates after windows that each have random numbers of tokens of all these kinds."""
     noise, acceptances = random.Random(seed), AcceptanceRates()
     for _ in range(num_windows):
         generated = {kind: noise.randrange(20, 400) for kind in kinds}
-        acceptances.add(_window(generated, noise))
+        acceptances.add(_make_window(generated, noise))
     return acceptances
 
 
 def test_acceptance_is_estimated_for_languages_that_always_run_together() -> None:
-    estimates = _mixed(120).estimates()
+    estimates = _make_rates(120).estimates()
 
     assert estimates[PYTHON].acceptance == pytest.approx(0.7, abs=0.05)
     assert estimates[HTML].acceptance == pytest.approx(0.2, abs=0.05)
 
 
-def test_only_languages_significantly_below_half_are_low() -> None:
-    estimates = _mixed(120, kinds=(PYTHON, HTML, RUST)).estimates()
+def test_only_an_acceptance_significantly_below_one_half_is_low() -> None:
+    estimates = _make_rates(120, kinds=(PYTHON, HTML, RUST)).estimates()
 
     assert {kind: estimate.is_low for kind, estimate in estimates.items()} == {
         PYTHON: False,
@@ -57,12 +59,13 @@ def test_only_languages_significantly_below_half_are_low() -> None:
     }
 
 
-def test_a_language_at_half_is_rarely_low_by_chance() -> None:
+def test_an_acceptance_of_one_half_is_rarely_low_by_chance() -> None:
     is_low = [
-        _mixed(60, seed=seed, kinds=(PYTHON, RUST)).estimates()[RUST].is_low for seed in range(40)
+        _make_rates(60, seed=seed, kinds=(PYTHON, RUST)).estimates()[RUST].is_low
+        for seed in range(40)
     ]
 
-    # Low means two standard errors below half. By chance, about one of 40 estimates is that low.
+    # Low means two standard errors below one half. By chance, about one of 40 estimates is so low.
     assert sum(is_low) <= 5
 
 
@@ -70,27 +73,28 @@ def test_languages_in_a_fixed_mixture_have_no_estimates() -> None:
     noise, acceptances = random.Random(3), AcceptanceRates()
     for _ in range(60):
         tokens = noise.randrange(50, 100)
-        acceptances.add(_window({PYTHON: 2 * tokens, HTML: tokens}, noise))
+        acceptances.add(_make_window({PYTHON: 2 * tokens, HTML: tokens}, noise))
 
     assert acceptances.estimates() == {}
 
 
 def test_few_windows_give_no_estimates() -> None:
-    assert _mixed(8).estimates() == {}
+    assert _make_rates(8).estimates() == {}
 
 
 def test_a_rare_language_has_no_estimate() -> None:
     noise, acceptances = random.Random(4), AcceptanceRates()
     for _ in range(60):
-        acceptances.add(_window({PYTHON: noise.randrange(100, 300), HTML: 1}, noise))
+        acceptances.add(_make_window({PYTHON: noise.randrange(100, 300), HTML: 1}, noise))
 
     assert set(acceptances.estimates()) == {PYTHON}
 
 
 def test_estimates_without_new_data_decay() -> None:
-    acceptances = _mixed(120)
-    while acceptances.estimates():
-        acceptances.decay(HALF_LIFE_S)
+    acceptances = _make_rates(120)
+    assert acceptances.estimates() != {}
+
+    acceptances.decay(20 * HALF_LIFE_S)
 
     assert acceptances.estimates() == {}
 
@@ -99,12 +103,12 @@ def test_new_data_overrides_decayed_data() -> None:
     noise, acceptances = random.Random(5), AcceptanceRates()
     for _ in range(40):
         acceptances.add(AcceptanceWindow({PYTHON: 200}, drafted=200, accepted=20))
-    was_low = acceptances.estimates()[PYTHON].is_low
+    assert acceptances.estimates()[PYTHON].is_low
+
     acceptances.decay(6 * HALF_LIFE_S)
     for _ in range(40):
-        acceptances.add(_window({PYTHON: 200}, noise))
+        acceptances.add(_make_window({PYTHON: 200}, noise))
 
-    assert was_low
     assert not acceptances.estimates()[PYTHON].is_low
 
 

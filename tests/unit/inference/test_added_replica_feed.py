@@ -35,31 +35,32 @@ def _create_feed() -> tuple[FakeRedis, Fleet, AddedReplicaFeed]:
 
 
 async def _sync(feed: AddedReplicaFeed, fleet: Fleet) -> None:
+    """Read Redis, and let the pools take over the changes."""
     await feed.sync()
     await fleet.pool_members.reconcile(checks_all=False)
 
 
-def _encoded(**fields: Any) -> bytes:
+def _encode_addition(**fields: Any) -> bytes:
+    """Return ADDITION with these fields replaced, as it is stored in Redis."""
     return encode_replica_change(msgspec.structs.replace(ADDITION, **fields))
 
 
-async def test_an_added_replica_joins_and_leaves() -> None:
+async def test_an_added_replica_joins_its_pool_and_leaves_it_when_its_entry_is_removed() -> None:
     redis, fleet, feed = _create_feed()
 
-    redis.add(two=_encoded())
+    redis.add(two=_encode_addition())
     await _sync(feed, fleet)
-    joined = sorted(fleet.names())
+    assert sorted(fleet.names()) == [ONE, TWO]
+
     redis.add()
     await _sync(feed, fleet)
-
-    assert joined == [ONE, TWO]
     assert fleet.names() == [ONE]
 
 
-async def test_the_fields_of_an_added_replica_are_kept() -> None:
+async def test_the_fields_of_an_added_replica_reach_the_pool() -> None:
     redis, fleet, feed = _create_feed()
 
-    redis.add(two=_encoded(kv_events="tcp://10.0.0.2:5557", speculation="ngram"))
+    redis.add(two=_encode_addition(kv_events="tcp://10.0.0.2:5557", speculation="ngram"))
     await _sync(feed, fleet)
 
     (added,) = [
@@ -73,27 +74,27 @@ async def test_the_fields_of_an_added_replica_are_kept() -> None:
     [
         b"",
         b"\xff",
-        _encoded(schema=2),
-        _encoded(url="ftp://10.0.0.3"),
-        _encoded(url="http://["),
-        _encoded(speculation="suffix"),
-        _encoded(speculation="magic"),
-        _encoded(kv_events="tcp://10.0.0.2"),
-        _encoded(pool="nobody's"),
+        _encode_addition(schema=2),
+        _encode_addition(url="ftp://10.0.0.3"),
+        _encode_addition(url="http://["),
+        _encode_addition(speculation="suffix"),
+        _encode_addition(speculation="magic"),
+        _encode_addition(kv_events="tcp://10.0.0.2"),
+        _encode_addition(pool="nobody's"),
     ],
 )
 async def test_an_invalid_entry_does_not_affect_the_others(invalid_entry: bytes) -> None:
     redis, fleet, feed = _create_feed()
 
-    redis.add(bad=invalid_entry, two=_encoded())
+    redis.add(bad=invalid_entry, two=_encode_addition())
     await _sync(feed, fleet)
 
     assert sorted(fleet.names()) == [ONE, TWO]
 
 
-async def test_lost_redis_data_removes_no_replica() -> None:
+async def test_added_replicas_stay_when_redis_loses_its_data() -> None:
     redis, fleet, feed = _create_feed()
-    redis.add(two=_encoded())
+    redis.add(two=_encode_addition())
     await _sync(feed, fleet)
 
     redis.lose_everything()
@@ -104,7 +105,7 @@ async def test_lost_redis_data_removes_no_replica() -> None:
 
 async def test_fields_of_a_newer_version_are_ignored() -> None:
     redis, fleet, feed = _create_feed()
-    newer = msgspec.msgpack.decode(_encoded()) | {"weight": 3}
+    newer = msgspec.msgpack.decode(_encode_addition()) | {"weight": 3}
 
     redis.add(two=msgspec.msgpack.encode(newer))
     await _sync(feed, fleet)

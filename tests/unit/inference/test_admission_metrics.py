@@ -1,4 +1,4 @@
-"""Admission's state is exported as metrics."""
+"""The metrics of the stage admit: rejections, leases, limits of pools and shed requests."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
@@ -22,17 +22,17 @@ from tests.fakes.tenants import make_policy, make_principal
 _PREFETCH: Final = make_request(trigger=Trigger.PREFETCH)
 
 
-class _Page(Collector):
+class _AdmissionCollector(Collector):
     """Exports the metrics as a Prometheus collector."""
 
-    def __init__(self, gauges: AdmissionMetrics) -> None:
-        self._gauges = gauges
+    def __init__(self, metrics: AdmissionMetrics) -> None:
+        self._metrics = metrics
 
     def collect(self) -> Iterator[Metric]:
-        return self._gauges.collect()
+        return self._metrics.collect()
 
 
-async def test_rejections_of_a_rate_limit_are_exported() -> None:
+async def test_rejections_by_a_rate_limit_and_its_leases_are_exported() -> None:
     quotas = make_quotas()
     limits = PolicyLimits(user=RateLimit(per_minute=1, burst=1))
     principal = make_principal(policy=make_policy(limits=limits))
@@ -56,6 +56,7 @@ async def test_rejections_of_a_rate_limit_are_exported() -> None:
 def test_the_limit_and_shed_requests_of_a_pool_are_exported() -> None:
     clock = FakeClock()
     load = make_load_shedder("fast", clock=clock)
+    # Admit prefetches until one is shed.
     with ExitStack() as completions, suppress(CompletionDropped):
         while True:
             completions.enter_context(load.admit("fast", _PREFETCH, make_trace(clock)))
@@ -64,14 +65,15 @@ def test_the_limit_and_shed_requests_of_a_pool_are_exported() -> None:
 
     page = _render(AdmissionMetrics(load, make_quotas(clock)))
 
-    shed = '{mode="inline",pool="fast",trigger="prefetch"}'
-    assert f"caret_shed_requests_total{shed} 1.0" in page
+    labels = '{mode="inline",pool="fast",trigger="prefetch"}'
+    assert f"caret_shed_requests_total{labels} 1.0" in page
     assert 'caret_pool_requests_in_flight{pool="fast"} 0.0' in page
-    assert 'caret_pool_concurrency_limit{pool="fast"} 64.0' in page
+    assert 'caret_pool_concurrency_limit{pool="fast"} 64.0' in page  # the initial limit
     assert 'caret_pool_first_token_p99_seconds{mode="inline",pool="fast"} 1.0' in page
 
 
-def _render(gauges: AdmissionMetrics) -> str:
+def _render(metrics: AdmissionMetrics) -> str:
+    """Return the metrics in Prometheus' text format."""
     registry = CollectorRegistry()
-    registry.register(_Page(gauges))
+    registry.register(_AdmissionCollector(metrics))
     return generate_latest(registry).decode()

@@ -1,6 +1,7 @@
 """The stage admit: the limits of the policy, and concurrency slots that are always freed.
 
-A request's possible paths are paths that its file may have besides `path`.
+Comments in a prompt can name other paths than the field `path`. These are the request's
+`possible_paths`: its file may have any of them.
 """
 
 import asyncio
@@ -88,7 +89,7 @@ async def test_a_model_or_region_missing_from_the_policy_is_rejected(
     assert (rejected.value.code, rejected.value.http_status) == (code, 403)
 
 
-async def test_models_and_regions_of_the_policy_are_admitted() -> None:
+async def test_a_model_and_region_in_the_policy_are_admitted() -> None:
     policy = make_policy(models=frozenset({"demo"}), regions=frozenset({REGION}))
 
     async with admit(
@@ -97,16 +98,13 @@ async def test_models_and_regions_of_the_policy_are_admitted() -> None:
         assert admitted.request == make_request()
 
 
-async def test_an_excluded_path_is_rejected_without_repeating_it() -> None:
+async def test_the_error_for_an_excluded_path_does_not_repeat_the_path() -> None:
     principal = make_principal(policy=_excluding("secrets/*"))
 
+    request = make_request(path="secrets/keys.py")
+
     with pytest.raises(ForbiddenRequest) as rejected:
-        async with admit(
-            _one_slot(),
-            principal,
-            make_request(path="secrets/keys.py"),
-            make_trace(),
-        ):
+        async with admit(_one_slot(), principal, request, make_trace()):
             pass
 
     assert rejected.value.code == "path_excluded"
@@ -116,7 +114,7 @@ async def test_an_excluded_path_is_rejected_without_repeating_it() -> None:
 @pytest.mark.parametrize(
     ("repository", "is_allowed"), [("*", False), ("shop", False), ("blog", True)]
 )
-async def test_too_many_possible_paths_are_refused_if_rules_apply_to_the_repository(
+async def test_too_many_possible_paths_are_rejected_if_the_repository_has_exclusions(
     repository: str, is_allowed: bool
 ) -> None:
     principal = make_principal(policy=_excluding("secrets/*", repository=repository))
@@ -128,7 +126,7 @@ async def test_too_many_possible_paths_are_refused_if_rules_apply_to_the_reposit
             assert admitted.request == request
 
 
-async def test_256_possible_paths_are_few_enough_to_be_compared() -> None:
+async def test_a_request_with_256_allowed_possible_paths_is_admitted() -> None:
     principal = make_principal(policy=_excluding("secrets/*", repository="*"))
     paths = tuple(f"open/{number}.py" for number in range(256))
     request = make_request(path=paths[0], possible_paths=paths)
@@ -201,8 +199,8 @@ def test_an_exclusion_for_a_repository_applies_only_to_it() -> None:
 async def test_excluded_files_are_removed_from_the_request(policy: TenantPolicy, path: str) -> None:
     principal = make_principal(policy=policy)
     allowed, excluded = ContextFile("b.py", "", 0), ContextFile(path, "PASSWORD=1", 0)
-
     request = make_request(repository="shop", files=(excluded, allowed))
+
     async with admit(_one_slot(), principal, request, make_trace()) as admitted:
         assert admitted.request.files == (allowed,)
 
@@ -268,7 +266,7 @@ async def test_a_shed_request_takes_no_slot() -> None:
     concurrency, load = ConcurrencyLimiter(max_total=1), make_load_shedder("demo-fast")
     prefetch = make_request(trigger=Trigger.PREFETCH)
     with ExitStack() as completions:
-        # The pool's limit is 64 requests, of which prefetches may fill only half.
+        # The pool's limit is 64 requests. Prefetches are shed when half of it is in use.
         while load.get_stats("demo-fast", Mode.INLINE).num_in_flight < 40:
             completions.enter_context(load.admit("demo-fast", make_request(), make_trace()))
 
@@ -284,7 +282,7 @@ async def test_a_shed_request_takes_no_slot() -> None:
     assert concurrency.num_in_flight == 0
 
 
-async def test_a_rate_limited_tenant_does_not_learn_that_the_gateway_is_full() -> None:
+async def test_a_rate_limited_tenant_gets_that_error_even_if_the_gateway_is_full() -> None:
     limits = PolicyLimits(tenant=RateLimit(per_minute=1, burst=1))
     principal = make_principal(policy=make_policy(limits=limits))
     admission = make_admission(concurrency=ConcurrencyLimiter(max_total=1))

@@ -1,4 +1,4 @@
-"""The stage assemble: it writes the prompt, here for the demonstration model."""
+"""The stage assemble, which writes the prompt, here for the demonstration model."""
 
 from pathlib import Path
 
@@ -29,7 +29,7 @@ from tests.fakes.prompts import (
 from tests.fakes.requests import make_request
 
 
-def test_a_short_request_is_completely_in_the_prompt_with_the_suffix_first() -> None:
+def test_the_prompt_of_a_short_request_has_the_whole_suffix_and_then_the_whole_prefix() -> None:
     prompt = assemble_prompt(prefix="a = ", suffix="c\nb = 2\n")
 
     assert prompt.token_ids == [
@@ -67,7 +67,7 @@ def test_other_layouts_put_the_most_recent_file_last(layout: str) -> None:
     assert text.index("a = 1") < text.index("b = 1") < text.index(marker)
 
 
-def test_the_repository_comes_first_if_the_family_has_a_marker_for_it() -> None:
+def test_the_repository_comes_first_if_the_model_family_has_a_marker_for_it() -> None:
     prompt = assemble_prompt(prefix="x", repository="acme/app", path="a.py")
 
     assert text_of(prompt).startswith("<|repo_name|>acme/app\n<|file_sep|>a.py\n<|fim_prefix|>")
@@ -131,10 +131,10 @@ def test_the_text_next_to_the_cursor_is_kept_in_a_file_that_is_too_long() -> Non
     prompt = assemble_prompt(prefix=CODE + "LAST = ", suffix="\nNEXT\n" + CODE)
 
     middle = prompt.token_ids.index(MIDDLE_ID or 0)
-    before = prompt.token_ids[middle + 1 :]
-    after = prompt.token_ids[2:middle]  # two markers precede the suffix
-    assert before[-len(TOKENIZER.encode("LAST = ")) :] == TOKENIZER.encode("LAST = ")
-    assert after[: len(TOKENIZER.encode("\nNEXT"))] == TOKENIZER.encode("\nNEXT")
+    prefix_ids = prompt.token_ids[middle + 1 :]
+    suffix_ids = prompt.token_ids[2:middle]  # two markers precede the suffix
+    assert prefix_ids[-len(TOKENIZER.encode("LAST = ")) :] == TOKENIZER.encode("LAST = ")
+    assert suffix_ids[: len(TOKENIZER.encode("\nNEXT"))] == TOKENIZER.encode("\nNEXT")
 
 
 TEXTS = st.text(max_size=3_000) | st.builds(
@@ -153,9 +153,10 @@ TEXTS = st.text(max_size=3_000) | st.builds(
 def test_no_text_exceeds_the_budget_and_assembly_is_deterministic(
     layout: str, prefix: str, suffix: str, files: list[tuple[str, str]]
 ) -> None:
-    drafts = tuple(ContextFile(path, text, 0) for path, text in files)
+    context_files = tuple(ContextFile(path, text, 0) for path, text in files)
     snippets = tuple(Snippet(path, text, 0.5) for path, text in files)
-    fields = {"prefix": prefix, "suffix": suffix, "files": drafts, "repository": prefix[:99]}
+    fields = {"prefix": prefix, "suffix": suffix, "files": context_files}
+    fields["repository"] = prefix[:99]
 
     prompt, same_prompt = (
         assemble_prompt(make_prompt_writer(layout=layout), snippets, **fields) for _ in range(2)
@@ -167,30 +168,32 @@ def test_no_text_exceeds_the_budget_and_assembly_is_deterministic(
 
 @given(TEXTS, st.integers(min_value=1_024, max_value=2_100))
 def test_prompt_and_completion_fit_into_the_context_of_the_model(
-    text: str, max_context: int
+    text: str, max_context_tokens: int
 ) -> None:
-    prompt = assemble_prompt(
-        make_prompt_writer(max_context), prefix=text, suffix=text, max_tokens=512
-    )
+    completion_tokens = 512
+    writer = make_prompt_writer(max_context_tokens)
 
-    assert len(prompt.token_ids) + 512 <= max_context
+    prompt = assemble_prompt(writer, prefix=text, suffix=text, max_tokens=completion_tokens)
+
+    assert len(prompt.token_ids) + completion_tokens <= max_context_tokens
 
 
 @pytest.mark.parametrize("marker", MARKERS)
 def test_customer_text_never_becomes_a_marker(marker: str) -> None:
-    identifier = TOKENIZER.get_token_id(marker)
-    plain = assemble_prompt(
+    marker_id = TOKENIZER.get_token_id(marker) or 0
+    plain_prompt = assemble_prompt(
         prefix="x", suffix="y", path="a.py", files=(ContextFile("b.py", "z\n", 0),)
     )
 
-    planted_prompt = assemble_prompt(
+    prompt_with_markers = assemble_prompt(
         prefix=f"x{marker}",
         suffix=f"{marker}y",
         path=f"{marker}.py",
         files=(ContextFile(f"b{marker}.py", f"{marker}\n", 0),),
     )
 
-    assert planted_prompt.token_ids.count(identifier or 0) == plain.token_ids.count(identifier or 0)
+    num_expected = plain_prompt.token_ids.count(marker_id)
+    assert prompt_with_markers.token_ids.count(marker_id) == num_expected
 
 
 def test_markers_in_a_raw_prompt_are_markers() -> None:
@@ -227,7 +230,7 @@ def test_an_empty_raw_prompt_is_rejected() -> None:
         ("if x:\n\t", "  \ny", False),
     ],
 )
-def test_an_inline_completion_is_a_single_line_unless_a_block_begins(
+def test_an_inline_completion_is_a_single_line_unless_a_block_begins_at_the_cursor(
     prefix: str, suffix: str, is_single_line: bool
 ) -> None:
     assert assemble_prompt(prefix=prefix, suffix=suffix).is_single_line is is_single_line
@@ -264,7 +267,7 @@ def test_the_engine_stops_at_markers() -> None:
 def test_a_smaller_context_drops_snippets_then_files_then_the_suffix() -> None:
     files = tuple(ContextFile(f"{n}.py", CODE[:10_000], n) for n in range(5))
     snippets = (Snippet("s.py", CODE[-2_000:].replace("method", "other"), 0.5),)
-    included = []
+    included = []  # for each size of the context
     # From a context with room for everything to one without room for a suffix.
     for max_context in range(2_064, 264, -100):
         prompt = assemble_prompt(
@@ -275,6 +278,7 @@ def test_a_smaller_context_drops_snippets_then_files_then_the_suffix() -> None:
         has_suffix = num_suffix_tokens > 8  # more than a remnant
         included.append((prompt.num_snippets, prompt.num_files, has_suffix))
 
+    # The order of the tuples: the snippet goes before any file, and all files before the suffix.
     assert included == sorted(included, reverse=True)
     assert (included[0][0], included[-1]) == (1, (0, 0, False))
     assert {(0, True), (0, False)} <= {
@@ -283,7 +287,7 @@ def test_a_smaller_context_drops_snippets_then_files_then_the_suffix() -> None:
 
 
 @pytest.mark.parametrize("content", [None, "nonsense", "{}"])
-def test_a_tokenizer_that_cannot_be_loaded_is_rejected_by_name(
+def test_the_error_for_a_tokenizer_that_cannot_be_loaded_names_its_folder(
     tmp_path: Path, content: str | None
 ) -> None:
     if content is not None:
@@ -294,7 +298,7 @@ def test_a_tokenizer_that_cannot_be_loaded_is_rejected_by_name(
 
 
 @pytest.mark.parametrize("text", ["x9 = 0x7f\n" * 30, "名前 = '世界'\n" * 30, "🙂" * 50])
-def test_dense_text_is_complete_if_there_is_room(text: str) -> None:
+def test_text_with_few_characters_per_token_is_complete_if_there_is_room(text: str) -> None:
     prompt = assemble_prompt(prefix=text, suffix=text)
 
     ids = TOKENIZER.encode(text)
@@ -302,7 +306,9 @@ def test_dense_text_is_complete_if_there_is_room(text: str) -> None:
 
 
 @pytest.mark.parametrize(("mode", "budget_tokens"), [(Mode.BLOCK, 6_000), (Mode.INLINE, 1_000)])
-def test_a_pool_may_have_another_budget_than_its_tier(mode: Mode, budget_tokens: int) -> None:
+def test_the_token_budget_of_a_pool_overrides_that_of_its_tier(
+    mode: Mode, budget_tokens: int
+) -> None:
     writer = make_prompt_writer(budget_tokens=budget_tokens)
 
     prompt = assemble_prompt(writer, mode=mode, prefix=CODE, suffix=CODE)

@@ -48,6 +48,7 @@ def _authenticate(
 def _rejection(
     snapshot_store: SnapshotStore, key_text: str | None, *, address: str | None = None
 ) -> UnauthenticatedRequest:
+    """Return the error with which this key is rejected."""
     with pytest.raises(UnauthenticatedRequest) as rejected:
         _authenticate(snapshot_store, key_text, address=address)
     return rejected.value
@@ -74,7 +75,7 @@ def test_a_valid_key_is_authenticated_as_its_tenants_principal() -> None:
 
 
 @pytest.mark.parametrize("key_text", [None, ""])
-def test_an_absent_key_is_missing(key_text: str | None) -> None:
+def test_a_request_without_a_key_is_rejected(key_text: str | None) -> None:
     error = _rejection(_make_store(), key_text)
 
     assert (error.code, error.http_status) == ("missing_api_key", 401)
@@ -92,9 +93,10 @@ def test_a_malformed_key_is_invalid(key_text: str) -> None:
 
 
 def test_a_key_with_a_wrong_checksum_is_invalid() -> None:
-    last = "0" if KEY.text[-1] != "0" else "1"
+    last_digit = "0" if KEY.text[-1] != "0" else "1"
+    snapshot_store = _make_store(make_snapshot(make_credential(KEY)))
 
-    assert _rejection(_make_store(), KEY.text[:-1] + last).code == "invalid_api_key"
+    assert _rejection(snapshot_store, KEY.text[:-1] + last_digit).code == "invalid_api_key"
 
 
 def test_an_unknown_key_is_invalid() -> None:
@@ -131,20 +133,22 @@ def test_an_expired_key_is_rejected_as_expired(expires_at_ms: int) -> None:
 
 
 def test_a_key_is_valid_until_it_expires() -> None:
-    _authenticate(
-        _make_store(make_snapshot(make_credential(KEY, expires_at_ms=NOW_MS + 1))), KEY.text
-    )
+    snapshot_store = _make_store(make_snapshot(make_credential(KEY, expires_at_ms=NOW_MS + 1)))
+
+    _authenticate(snapshot_store, KEY.text)  # raises no error
 
 
 @pytest.mark.parametrize("status", sorted(set(TenantStatus) - {TenantStatus.ACTIVE}))
-def test_the_key_of_an_inactive_tenant_is_rejected_with_its_status(status: TenantStatus) -> None:
+def test_the_error_for_an_inactive_tenant_has_its_status_and_says_what_to_do(
+    status: TenantStatus,
+) -> None:
     snapshot_store = _make_store(make_snapshot(make_credential(KEY), status=status))
 
-    refusal = _rejection(snapshot_store, KEY.text)
+    error = _rejection(snapshot_store, KEY.text)
 
-    assert refusal.code == "tenant_suspended"
-    assert f"This tenant is {status.value}" in refusal.message
-    assert any(step in refusal.message for step in ("ask an owner", "Ask an owner", "Remove this"))
+    assert error.code == "tenant_suspended"
+    assert f"This tenant is {status.value}" in error.message
+    assert any(step in error.message for step in ("ask an owner", "Ask an owner", "Remove this"))
 
 
 def test_a_trial_ends_at_its_time_and_the_error_says_what_to_do() -> None:
@@ -162,7 +166,7 @@ def test_a_trial_ends_at_its_time_and_the_error_says_what_to_do() -> None:
 
 def test_a_gateway_with_stale_snapshots_rejects_all_keys() -> None:
     snapshot_store = SnapshotStore(root_secret=ROOT_SECRET, clock=FakeClock(), max_age_s=300)
-    snapshot_store.replace(make_snapshot(make_credential(KEY)))
+    snapshot_store.replace(make_snapshot(make_credential(KEY)))  # but no `mark_synced`
 
     error = _rejection(snapshot_store, KEY.text)
 
@@ -170,7 +174,9 @@ def test_a_gateway_with_stale_snapshots_rejects_all_keys() -> None:
 
 
 @pytest.mark.parametrize("tenant_id", [ACME, GLOBEX])
-def test_the_digest_decides_between_two_tenants_with_one_lookup_id(tenant_id: TenantId) -> None:
+def test_the_digest_decides_between_keys_of_two_tenants_with_the_same_lookup_id(
+    tenant_id: TenantId,
+) -> None:
     keys = {ACME: KEY, GLOBEX: _key_with_same_lookup_id(KEY)}
     snapshot_store = _make_store(
         make_snapshot(make_credential(keys[ACME])),
@@ -209,54 +215,61 @@ def test_an_error_never_contains_the_key(snapshot: TenantSnapshot) -> None:
 OFFICE = "192.0.2.0/24"
 
 
-def _restricted(*, networks: tuple[str, ...] = (OFFICE,), **fields: Any) -> SnapshotStore:
-    return _make_store(make_snapshot(make_credential(KEY, networks=networks, **fields)))
+def _make_restricted_store(**fields: Any) -> SnapshotStore:
+    """Return a store in which KEY is valid only in the network OFFICE."""
+    return _make_store(make_snapshot(make_credential(KEY, networks=(OFFICE,), **fields)))
 
 
 @pytest.mark.parametrize("address", ["192.0.2.7", "::ffff:192.0.2.7"])
 def test_a_restricted_key_is_valid_within_its_networks(address: str) -> None:
-    assert (
-        _authenticate(_restricted(), KEY.text, address=address).credential.lookup_id
-        == KEY.lookup_id
-    )
+    principal = _authenticate(_make_restricted_store(), KEY.text, address=address)
+
+    assert principal.credential.lookup_id == KEY.lookup_id
 
 
 @pytest.mark.parametrize(
     "address", ["198.51.100.7", "::ffff:198.51.100.7", "2001:db8::7", None, "x"]
 )
-def test_a_restricted_key_is_invalid_from_elsewhere(address: str | None) -> None:
-    wrong_key_error = _rejection(_restricted(), _key_with_same_lookup_id(KEY).text, address=address)
+def test_outside_its_networks_a_restricted_key_is_rejected_like_a_wrong_key(
+    address: str | None,
+) -> None:
+    snapshot_store = _make_restricted_store()
+    wrong_key = _key_with_same_lookup_id(KEY)
+    wrong_key_error = _rejection(snapshot_store, wrong_key.text, address=address)
 
-    rejected = _rejection(_restricted(), KEY.text, address=address)
+    error = _rejection(snapshot_store, KEY.text, address=address)
 
-    assert (rejected.code, rejected.message) == ("invalid_api_key", wrong_key_error.message)
-    assert rejected.http_status == wrong_key_error.http_status
+    assert (error.code, error.message) == ("invalid_api_key", wrong_key_error.message)
+    assert error.http_status == wrong_key_error.http_status
 
 
 @pytest.mark.parametrize("end", [{"revoked_at_ms": 5}, {"expires_at_ms": 5}])
-def test_a_restricted_key_does_not_reveal_elsewhere_that_it_was_revoked_or_expired(
+def test_outside_its_networks_a_restricted_key_does_not_reveal_that_it_was_revoked_or_expired(
     end: dict[str, Any],
 ) -> None:
-    assert (
-        _rejection(_restricted(**end), KEY.text, address="198.51.100.7").code == "invalid_api_key"
-    )
-    assert _rejection(_restricted(**end), KEY.text, address="192.0.2.7").code != "invalid_api_key"
+    snapshot_store = _make_restricted_store(**end)
+
+    outside_error = _rejection(snapshot_store, KEY.text, address="198.51.100.7")
+    office_error = _rejection(snapshot_store, KEY.text, address="192.0.2.7")
+
+    assert outside_error.code == "invalid_api_key"
+    assert office_error.code != "invalid_api_key"
 
 
 def test_both_secrets_of_a_rotated_key_are_valid_until_the_old_one_expires() -> None:
-    new = _key_with_same_lookup_id(KEY)
-    old = make_credential(KEY, expires_at_ms=NOW_MS + 1)
-    snapshot_store = _make_store(make_snapshot(old, make_credential(new)))
+    new_key = _key_with_same_lookup_id(KEY)
+    old_credential = make_credential(KEY, expires_at_ms=NOW_MS + 1)
+    expired_credential = make_credential(KEY, expires_at_ms=NOW_MS)
+    new_credential = make_credential(new_key)
 
-    assert (
-        _authenticate(snapshot_store, KEY.text).credential.key_id
-        == _authenticate(snapshot_store, new.text).credential.key_id
-    )
-    later_store = _make_store(
-        make_snapshot(make_credential(KEY, expires_at_ms=NOW_MS), make_credential(new))
-    )
-    assert _rejection(later_store, KEY.text).code == "expired_api_key"
-    assert _authenticate(later_store, new.text).credential.key_id == "key-1"
+    store_before = _make_store(make_snapshot(old_credential, new_credential))
+    for text in (KEY.text, new_key.text):
+        assert _authenticate(store_before, text).credential.key_id == new_credential.key_id
+
+    store_after = _make_store(make_snapshot(expired_credential, new_credential))
+    assert _rejection(store_after, KEY.text).code == "expired_api_key"
+    credential = _authenticate(store_after, new_key.text).credential
+    assert credential.key_id == new_credential.key_id
 
 
 def test_a_tenant_pinned_to_another_region_is_rejected() -> None:
@@ -275,4 +288,6 @@ def test_a_tenant_pinned_to_this_region_is_accepted() -> None:
     )
     snapshot_store.replace(snapshot)
 
-    assert _authenticate(snapshot_store, KEY.text).snapshot is not None
+    principal = _authenticate(snapshot_store, KEY.text)
+
+    assert principal.snapshot.region == snapshot_store.region

@@ -1,4 +1,4 @@
-"""Retrieval beside completions: the files sent for indexing, and the queries for snippets."""
+"""Retrieval in the background: the files sent for indexing, and the queries for snippets."""
 
 from typing import Any
 
@@ -17,19 +17,22 @@ from tests.fakes.requests import make_admitted
 from tests.fakes.tenants import ADA, make_policy, make_principal
 
 FOUND = (Snippet("b.py", "found", 0.5),)
-_BODY = "MIIEowIBAAKCAQEA7bq\n" * 20
-KEY = f"-----BEGIN RSA PRIVATE KEY-----\n{_BODY}-----END RSA PRIVATE KEY-----\n"
+_KEY_START = "MIIE"
+_KEY_BODY = f"{_KEY_START}owIBAAKCAQEA7bq\n" * 20
+KEY = f"-----BEGIN RSA PRIVATE KEY-----\n{_KEY_BODY}-----END RSA PRIVATE KEY-----\n"
 FILES = (ContextFile(path="b.py", text="other", edited_at=0),)
 
 
 class Gateway:
+    """The part of a gateway that retrieves snippets, without a worker that sends its messages."""
+
     def __init__(self) -> None:
         clock = FakeClock()
         self.cache, self.queue = SnippetCache(clock), SendQueue(clock)
         self.snippets = BackgroundSnippets(self.cache, self.queue)
 
-    def messages(self, admitted: AdmittedRequest) -> list[OutgoingMessage]:
-        """Return the messages that a request causes."""
+    def collect_messages(self, admitted: AdmittedRequest) -> list[OutgoingMessage]:
+        """Look for snippets for a request, and return the messages that this queues."""
         self.snippets.find(admitted)
         messages = []
         while (message := self.queue.dequeue()) is not None:
@@ -42,16 +45,17 @@ def gateway() -> Gateway:
     return Gateway()
 
 
-def admitted(
-    *globs: str, isolation: Isolation = Isolation.SHARED, **fields: Any
+def make_opted_in_request(
+    *repositories: str, isolation: Isolation = Isolation.SHARED, **fields: Any
 ) -> AdmittedRequest:
-    policy = make_policy(retrieval=globs or ("shop",), isolation=isolation)
+    """Return a request of a tenant that allows retrieval in these repositories, or in `shop`."""
+    policy = make_policy(retrieval=repositories or ("shop",), isolation=isolation)
     defaults = {"repository": "shop", "path": "a.py", "prefix": "x = ", "suffix": "\n"}
     return make_admitted(make_principal(policy=policy), **{**defaults, **fields})
 
 
 def test_a_request_sends_its_files_and_a_query(gateway: Gateway) -> None:
-    messages = gateway.messages(admitted(files=FILES))
+    messages = gateway.collect_messages(make_opted_in_request(files=FILES))
 
     assert [(message.is_query, message.key.path, message.text) for message in messages] == [
         (True, "a.py", "x = \n"),
@@ -62,14 +66,14 @@ def test_a_request_sends_its_files_and_a_query(gateway: Gateway) -> None:
 
 
 def test_the_next_request_sends_nothing_and_gets_the_results(gateway: Gateway) -> None:
-    request = admitted(files=FILES)
+    request = make_opted_in_request(files=FILES)
     first = gateway.snippets.find(request)
     key = FileKey(request.principal.namespace, "shop", "a.py")
     gateway.cache.store(key, FOUND)
-    gateway.messages(request)
+    gateway.collect_messages(request)
 
     assert first == ()
-    assert gateway.messages(request) == []
+    assert gateway.collect_messages(request) == []
     assert gateway.snippets.find(request) == FOUND
 
 
@@ -83,44 +87,47 @@ def test_the_next_request_sends_nothing_and_gets_the_results(gateway: Gateway) -
         {"messages": (ChatMessage("user", "hello"),)},
     ],
 )
-def test_chats_raw_prompts_and_files_outside_allowed_repositories_send_nothing(
+def test_chats_raw_prompts_and_requests_outside_allowed_repositories_send_nothing(
     gateway: Gateway, fields: dict[str, Any]
 ) -> None:
-    assert gateway.messages(admitted("shop", files=FILES, **fields)) == []
+    assert gateway.collect_messages(make_opted_in_request("shop", files=FILES, **fields)) == []
 
 
-def test_without_an_opt_in_nothing_is_sent(gateway: Gateway) -> None:
+def test_nothing_is_sent_without_an_opt_in(gateway: Gateway) -> None:
     request = make_admitted(make_principal(), repository="shop", files=FILES)
 
-    assert gateway.messages(request) == []
+    assert gateway.collect_messages(request) == []
 
 
 def test_cached_results_are_not_used_after_an_opt_out(gateway: Gateway) -> None:
-    request = admitted()
+    request = make_opted_in_request()
     gateway.cache.store(FileKey(request.principal.namespace, "shop", "a.py"), FOUND)
 
-    assert gateway.snippets.find(admitted("blog")) == ()
+    assert gateway.snippets.find(make_opted_in_request("blog")) == ()
 
 
-def test_files_belong_to_the_user_in_strict_isolation(gateway: Gateway) -> None:
-    messages = gateway.messages(admitted(isolation=Isolation.STRICT))
+def test_indexed_files_belong_to_the_user_in_strict_isolation(gateway: Gateway) -> None:
+    messages = gateway.collect_messages(make_opted_in_request(isolation=Isolation.STRICT))
 
     assert {message.scope.holder for message in messages} == {ADA}
     assert all(ADA in message.key.namespace for message in messages)
 
 
 def test_files_that_are_too_long_are_not_sent(gateway: Gateway) -> None:
-    long = "x" * MAX_FILE_CHARS
-    files = (ContextFile("b.py", long, 0), ContextFile("c.py", long + "x", 0))
+    longest_text = "x" * MAX_FILE_CHARS
+    files = (ContextFile("b.py", longest_text, 0), ContextFile("c.py", longest_text + "x", 0))
 
-    messages = gateway.messages(admitted(prefix=long, suffix="y", files=files))
+    request = make_opted_in_request(prefix=longest_text, suffix="y", files=files)
+
+    messages = gateway.collect_messages(request)
 
     assert [message.key.path for message in messages if not message.is_query] == ["b.py"]
 
 
 @pytest.mark.parametrize(
-    ("num_before", "num_after", "before", "after"),
-    # At most 300 characters after the cursor are part of a query.
+    # Numbers of characters before and after the cursor: in the file, and in the query. At most 300
+    # characters after the cursor are part of a query.
+    ("file_before", "file_after", "query_before", "query_after"),
     [
         (10, 10, 10, 10),
         (5_000, 5_000, MAX_QUERY_CHARS - 300, 300),
@@ -130,19 +137,20 @@ def test_files_that_are_too_long_are_not_sent(gateway: Gateway) -> None:
     ],
 )
 def test_a_query_is_the_text_around_the_cursor(
-    gateway: Gateway, num_before: int, num_after: int, before: int, after: int
+    gateway: Gateway, file_before: int, file_after: int, query_before: int, query_after: int
 ) -> None:
-    request = admitted(prefix="b" * num_before, suffix="a" * num_after)
+    request = make_opted_in_request(prefix="b" * file_before, suffix="a" * file_after)
 
-    query = gateway.messages(request)[0]
+    query = gateway.collect_messages(request)[0]
 
-    assert query.text == "b" * before + "a" * after
+    assert query.text == "b" * query_before + "a" * query_after
 
 
 def test_the_imports_of_a_long_file_are_part_of_the_query(gateway: Gateway) -> None:
-    request = admitted(prefix="b" * 5_000, suffix="a", imports=("django", "shop.orders"))
+    imports = ("django", "shop.orders")
+    request = make_opted_in_request(prefix="b" * 5_000, suffix="a", imports=imports)
 
-    query = gateway.messages(request)[0]
+    query = gateway.collect_messages(request)[0]
 
     assert query.text.startswith("django shop.orders\nb")
     assert query.text.endswith("ba")
@@ -157,6 +165,6 @@ def test_the_imports_of_a_long_file_are_part_of_the_query(gateway: Gateway) -> N
 def test_a_query_contains_no_part_of_a_private_key(
     gateway: Gateway, prefix: str, suffix: str
 ) -> None:
-    query = gateway.messages(admitted(prefix=prefix, suffix=suffix))[0]
+    query = gateway.collect_messages(make_opted_in_request(prefix=prefix, suffix=suffix))[0]
 
-    assert "MIIE" not in query.text
+    assert _KEY_START not in query.text

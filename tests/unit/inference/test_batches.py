@@ -19,7 +19,8 @@ PATH = "/v1/completions"
 PROMPTS = {"prompt": ["a = ", "b = ", "c = "], "suffix": "z"}
 
 
-def events_of(server: FakeServer) -> list[Any]:
+def read_events(server: FakeServer) -> list[Any]:
+    """Return the events of a streamed response, without the last one, which marks its end."""
     *events, done, after_events = server.body.decode().split("\n\n")
     assert (done, after_events) == ("data: [DONE]", "")
     return [json.loads(event.removeprefix("data: ")) for event in events]
@@ -41,12 +42,13 @@ async def test_each_prompt_gets_a_choice_and_a_usage_record() -> None:
     assert response["id"] == f"cmpl-{gateway.journal.completions[0].request_id}"
 
 
-async def test_a_streamed_batch_has_one_part_for_each_prompt() -> None:
+async def test_a_streamed_batch_has_one_event_for_each_prompt() -> None:
     body = {**PROMPTS, "stream": True, "stream_options": {"include_usage": True}}
 
-    *parts, usage = events_of(await send_request(FakeGateway(), PATH, body))
+    server = await send_request(FakeGateway(), PATH, body)
 
-    choices = [part["choices"][0] for part in parts]
+    *events, usage = read_events(server)
+    choices = [event["choices"][0] for event in events]
     assert [(choice["index"], choice["text"], choice["finish_reason"]) for choice in choices] == [
         (0, "bc", "stop"),
         (1, "bc", "stop"),
@@ -58,11 +60,11 @@ async def test_a_streamed_batch_has_one_part_for_each_prompt() -> None:
 async def test_a_list_of_one_prompt_is_streamed_chunk_by_chunk() -> None:
     server = await send_request(FakeGateway(), PATH, {"prompt": ["a"], "stream": True})
 
-    texts = [event["choices"][0]["text"] for event in events_of(server)]
+    texts = [event["choices"][0]["text"] for event in read_events(server)]
     assert texts == ["b", "c", ""]
 
 
-async def test_an_invalid_prompt_ends_the_batch_before_anything_is_generated() -> None:
+async def test_a_batch_with_an_invalid_prompt_is_rejected_before_anything_is_generated() -> None:
     gateway = FakeGateway()
 
     server = await send_request(gateway, PATH, {"prompt": ["a", ""], "suffix": ""})
@@ -71,7 +73,7 @@ async def test_an_invalid_prompt_ends_the_batch_before_anything_is_generated() -
     assert gateway.engine.requests == []
 
 
-async def test_an_error_ends_the_batch_and_is_its_response() -> None:
+async def test_an_error_for_one_prompt_ends_the_batch_and_is_its_response() -> None:
     gateway = FakeGateway(engine=FakeEngine(error_at_start=EngineError("engine_refused", "No.")))
 
     server = await send_request(gateway, PATH, PROMPTS)
@@ -80,7 +82,7 @@ async def test_an_error_ends_the_batch_and_is_its_response() -> None:
     assert len(gateway.engine.requests) == 1
 
 
-async def test_a_policy_that_excludes_the_file_refuses_the_batch() -> None:
+async def test_a_batch_for_an_excluded_file_is_rejected() -> None:
     gateway = FakeGateway()
     gateway.exclude({"*": ("a.py",)})
 

@@ -1,4 +1,4 @@
-"""The gateway processes only a small part of a body that is larger than any valid request."""
+"""Bodies with more prompts, messages or files than allowed: only a small part of them is parsed."""
 
 import json
 
@@ -27,9 +27,11 @@ def _parse_completion(body: bytes) -> UnvalidatedRequest:
 @pytest.mark.parametrize(
     "dialect", [openai_completions.DIALECT, ollama_generate.DIALECT], ids=["openai", "ollama"]
 )
-@pytest.mark.parametrize("part", ["<file_sep>a\nx", "x"])
-def test_a_prompt_that_is_too_long_is_not_parsed(dialect: Dialect, part: str) -> None:
-    prompt = part * (MAX_PROMPT_CHARS // len(part) + 1) + FIM
+@pytest.mark.parametrize("repeated", ["<file_sep>a\nx", "x"])
+def test_a_prompt_that_is_too_long_is_rejected_by_the_parser(
+    dialect: Dialect, repeated: str
+) -> None:
+    prompt = repeated * (MAX_PROMPT_CHARS // len(repeated) + 1) + FIM
 
     with pytest.raises(BadRequest) as rejected:
         dialect.parse_request(json.dumps({"prompt": prompt}).encode())
@@ -45,7 +47,7 @@ def test_only_the_first_messages_are_parsed() -> None:
 
 
 def test_only_the_first_stop_strings_are_parsed() -> None:
-    # The first stop strings are markers, which are dropped. The other one is too far behind.
+    # The first stop strings are markers, which are dropped. The last one is not reached.
     stops = ["<|endoftext|>"] * 10_000 + ["a"]
     body = json.dumps({"prompt": "a", "stop": stops}).encode()
 
@@ -68,4 +70,5 @@ def test_only_the_newest_extra_files_are_used_and_those_of_equal_age_keep_their_
     files = llama_cpp_infill.parse_request(body).draft.files
 
     assert len(files) == MAX_FILES
+    # Two files each have the same age.
     assert [file.text for file in files[:4]] == ["9998", "9999", "9996", "9997"]

@@ -28,10 +28,12 @@ BYTE_LEVEL_UNSPLIT = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=
 
 
 def demo() -> HfTokenizer:
+    """Return the demonstration tokenizer."""
     return HfTokenizer.from_file(str(DEMO))
 
 
-# These three are the demonstration tokenizer with the pre-tokenizers of other models.
+# The next three functions return the demonstration tokenizer with the pre-tokenizer of another
+# model.
 def as_qwen() -> HfTokenizer:
     tokenizer = demo()
     split = pre_tokenizers.Split(Regex(QWEN), "isolated")
@@ -60,15 +62,18 @@ def change_tokenizer(change: Callable[[dict[str, Any]], object]) -> HfTokenizer:
     return HfTokenizer.from_str(json.dumps(description))
 
 
-def encoder_of(tokenizer: HfTokenizer) -> Encode:
+def require_bpe_encoder(tokenizer: HfTokenizer) -> Encode:
     encode = make_bpe_encoder(tokenizer)
     assert encode is not None
     return encode
 
 
-KINDS = {
-    kind.__name__: (kind(), encoder_of(kind())) for kind in (demo, as_qwen, as_starcoder, as_gpt_2)
+# Each tokenizer of the tokenizers library, with our encoder for it.
+TOKENIZERS = {
+    make_tokenizer.__name__: (make_tokenizer(), require_bpe_encoder(make_tokenizer()))
+    for make_tokenizer in (demo, as_qwen, as_starcoder, as_gpt_2)
 }
+# The beginnings of some modules of the standard library.
 CODE = [
     path.read_text(errors="replace")[:20_000]
     for path in sorted(Path(sysconfig.get_path("stdlib")).glob("*.py"))[::6]
@@ -80,51 +85,52 @@ TEXTS = st.text(
 )
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", TOKENIZERS)
 @given(TEXTS)
-def test_any_text_gets_the_same_tokens(kind: str, text: str) -> None:
-    tokenizer, encode = KINDS[kind]
-    tokenizer.encode_special_tokens = True
-    text = text.encode("utf-8", "replace").decode()
+def test_any_text_gets_the_tokens_of_the_library(name: str, text: str) -> None:
+    tokenizer, encode = TOKENIZERS[name]
+    tokenizer.encode_special_tokens = True  # the text of a marker is then ordinary text
+    text = text.encode("utf-8", "replace").decode()  # without surrogates
 
     assert encode(text) == tokenizer.encode(text, add_special_tokens=False).ids
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_code_gets_the_same_tokens(kind: str) -> None:
-    tokenizer, encode = KINDS[kind]
+@pytest.mark.parametrize("name", TOKENIZERS)
+def test_code_gets_the_tokens_of_the_library(name: str) -> None:
+    tokenizer, encode = TOKENIZERS[name]
 
     for text in CODE:
         assert encode(text) == tokenizer.encode(text, add_special_tokens=False).ids
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_joined_texts_of_two_tokens_get_the_same_tokens(kind: str) -> None:
-    tokenizer, encode = KINDS[kind]
+@pytest.mark.parametrize("name", TOKENIZERS)
+def test_the_joined_texts_of_two_tokens_get_the_tokens_of_the_library(name: str) -> None:
+    tokenizer, encode = TOKENIZERS[name]
     # Every seventh token, without the first 256, which are single bytes.
-    words = [tokenizer.decode([token_id]) for token_id in range(256, 4_000, 7)]
+    token_texts = [tokenizer.decode([token_id]) for token_id in range(256, 4_000, 7)]
 
-    for first, second in zip(words, words[1:] + words[:1], strict=True):
+    for first, second in zip(token_texts, token_texts[1:] + token_texts[:1], strict=True):
         text = first + second
         assert encode(text) == tokenizer.encode(text, add_special_tokens=False).ids
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", TOKENIZERS)
 @pytest.mark.parametrize("letters", [" ", "\n", "a", "!", "\t \n", " \r", "\u3000", "ſ'S"])
-def test_a_long_repetitive_text_takes_linear_time(kind: str, letters: str) -> None:
-    _, encode = KINDS[kind]
+def test_a_long_repetitive_text_takes_linear_time(name: str, letters: str) -> None:
+    _, encode = TOKENIZERS[name]
 
     with cpu_guard():
         encode(letters * (500_000 // len(letters)) + "x")
 
 
-def test_decomposed_letters_are_composed_if_the_model_does_so() -> None:
-    tokenizer, encode = KINDS["as_qwen"]
+def test_decomposed_letters_are_composed_if_the_models_tokenizer_does_so() -> None:
+    tokenizer, encode = TOKENIZERS["as_qwen"]
     decomposed = unicodedata.normalize("NFD", "café")
 
     assert encode(decomposed) == encode("café") == tokenizer.encode(decomposed).ids
 
 
+# Each of these functions changes a tokenizer in a way that the encoder does not support.
 def _reversed_merges(description: dict[str, Any]) -> None:
     description["model"]["merges"].reverse()
 
@@ -184,23 +190,27 @@ def test_a_tokenizer_that_is_not_byte_level_has_no_bpe_encoder(tokenizer: HfToke
 
 
 def test_a_token_that_no_merge_makes_is_never_produced() -> None:
-    def forget_last_merge(description: dict[str, Any]) -> None:
+    def remove_last_merge(description: dict[str, Any]) -> None:
         description["model"]["merges"].pop()
 
-    tokenizer = change_tokenizer(forget_last_merge)
-    last = max(json.loads(demo().to_str())["model"]["vocab"].items(), key=lambda entry: entry[1])
-    text = demo().decode([last[1]])
+    tokenizer = change_tokenizer(remove_last_merge)
+    last_id = max(json.loads(demo().to_str())["model"]["vocab"].values())
+    text = demo().decode([last_id])
 
-    assert encoder_of(tokenizer)(text) == tokenizer.encode(text).ids
-    assert last[1] not in tokenizer.encode(text).ids
+    token_ids = require_bpe_encoder(tokenizer)(text)
+
+    assert token_ids == tokenizer.encode(text).ids
+    assert last_id not in token_ids
 
 
-def test_tool_call_markers_in_a_text_are_ordinary_text() -> None:
+def test_tool_call_markers_are_ordinary_text_unless_the_prompt_is_raw() -> None:
+    marker_id = 4_096
+
     def add_marker(description: dict[str, Any]) -> None:
-        marker = dict(description["added_tokens"][0], id=4_096, special=False)
+        marker = dict(description["added_tokens"][0], id=marker_id, special=False)
         description["added_tokens"].append(marker | {"content": "<tool_call>"})
 
-    tokens = Tokenizer(change_tokenizer(add_marker))
+    tokenizer = Tokenizer(change_tokenizer(add_marker))
 
-    assert 4_096 not in tokens.encode("a <tool_call> b")
-    assert 4_096 in tokens.encode_raw("a <tool_call> b")
+    assert marker_id not in tokenizer.encode("a <tool_call> b")
+    assert marker_id in tokenizer.encode_raw("a <tool_call> b")

@@ -1,4 +1,4 @@
-"""Responses when a budget is exhausted: nothing to show in editors, an error in chats."""
+"""Responses when a budget is exhausted: an empty completion for editors, an error for chats."""
 
 import json
 from typing import Any
@@ -15,15 +15,17 @@ from tests.fakes.http_gateway import send_request
 from tests.fakes.requests import make_arrival
 from tests.fakes.tenants import make_credential, make_snapshot
 
+# A token costs far more than the budget of a millionth of the currency.
 PRICES = TokenPrices(0, dict.fromkeys(Tier, TierPrices(1_000_000, 1_000_000, 1_000_000)))
-SPENT = SpendingLimits((PRICES,), (HardBudget("b", BudgetScope.TENANT, 1),))
+EXHAUSTED = SpendingLimits((PRICES,), (HardBudget("b", BudgetScope.TENANT, 1),))
 
 
 @pytest.fixture
 def gateway() -> FakeGateway:
     """Return a gateway whose tenant has a hard budget that no completion fits into."""
     gateway = FakeGateway()
-    gateway.snapshot_store.replace(make_snapshot(make_credential(KEY), version=2, spending=SPENT))
+    snapshot = make_snapshot(make_credential(KEY), version=2, spending=EXHAUSTED)
+    gateway.snapshot_store.replace(snapshot)
     return gateway
 
 

@@ -17,7 +17,7 @@ from inference.prefix_cache.kv_events import (
 )
 
 OURS, THEIRS = CacheSalt("a" * 64), CacheSalt("b" * 64)
-PROMPT = list(range(100, 165))  # four blocks of 16, and one more token
+PROMPT = list(range(100, 165))  # four blocks of 16 tokens, and one more token
 URL = "http://one:1"
 
 
@@ -42,59 +42,62 @@ def _stored(
     return BlockStored(**{**defaults, **fields})
 
 
-def _index(*events: Any) -> PrefixCacheIndex:
+def _make_index(*events: Any) -> PrefixCacheIndex:
+    """Return the index after these events of the replica at URL."""
     index = PrefixCacheIndex()
     for event in events:
         index.add_replica(URL).apply(event)
     return index
 
 
-def _cached(index: PrefixCacheIndex, *, salt: CacheSalt = OURS, tokens: list[int] = PROMPT) -> int:
+def _count_cached_tokens(
+    index: PrefixCacheIndex, *, salt: CacheSalt = OURS, tokens: list[int] = PROMPT
+) -> int:
     return index.count_cached_tokens([URL], salt, tokens)[URL]
 
 
 def test_stored_blocks_are_found() -> None:
-    assert _cached(_index(_stored(0, 4))) == 64
+    assert _count_cached_tokens(_make_index(_stored(0, 4))) == 64
 
 
 def test_a_prefix_grows_over_several_events() -> None:
-    assert _cached(_index(_stored(0, 1), _stored(1, 2))) == 48
+    assert _count_cached_tokens(_make_index(_stored(0, 1), _stored(1, 2))) == 48
 
 
-def test_an_equal_prompt_of_another_tenant_is_not_found() -> None:
-    assert _cached(_index(_stored(0, 4)), salt=THEIRS) == 0
+def test_the_blocks_of_an_equal_prompt_of_another_tenant_are_not_found() -> None:
+    assert _count_cached_tokens(_make_index(_stored(0, 4)), salt=THEIRS) == 0
 
 
-def test_a_prompt_is_found_up_to_its_first_difference() -> None:
-    other_prompt = [*PROMPT[:16], 7, *PROMPT[17:]]
+def test_blocks_are_found_up_to_the_first_difference_of_a_prompt() -> None:
+    other_prompt = [*PROMPT[:16], 7, *PROMPT[17:]]  # differs in the second block
 
-    assert _cached(_index(_stored(0, 4)), tokens=other_prompt) == 16
+    assert _count_cached_tokens(_make_index(_stored(0, 4)), tokens=other_prompt) == 16
 
 
 def test_removed_blocks_are_not_found() -> None:
-    index = _index(_stored(0, 4), BlockRemoved(block_hashes=[2, 3], medium="GPU"))
+    index = _make_index(_stored(0, 4), BlockRemoved(block_hashes=[2, 3], medium="GPU"))
 
-    assert _cached(index) == 32
+    assert _count_cached_tokens(index) == 32
 
 
 def test_a_missing_block_ends_the_prefix() -> None:
-    index = _index(_stored(0, 4), BlockRemoved(block_hashes=[1], medium="GPU"))
+    index = _make_index(_stored(0, 4), BlockRemoved(block_hashes=[1], medium="GPU"))
 
-    assert _cached(index) == 16
+    assert _count_cached_tokens(index) == 16
 
 
 def test_a_cleared_cache_contains_nothing() -> None:
-    assert _cached(_index(_stored(0, 4), AllBlocksCleared())) == 0
+    assert _count_cached_tokens(_make_index(_stored(0, 4), AllBlocksCleared())) == 0
 
 
 def test_blocks_with_an_unknown_parent_are_ignored() -> None:
-    index = _index(_stored(2, 2))
+    index = _make_index(_stored(2, 2))
 
     assert len(index.add_replica(URL)) == 0
 
 
-def test_a_reset_replica_is_unknown_instead_of_empty() -> None:
-    index = _index(_stored(0, 4))
+def test_the_cache_of_a_reset_replica_is_unknown_instead_of_empty() -> None:
+    index = _make_index(_stored(0, 4))
 
     index.add_replica(URL).reset()
 
@@ -112,31 +115,32 @@ def test_a_reset_replica_is_unknown_instead_of_empty() -> None:
     ],
 )
 def test_blocks_of_other_kinds_are_ignored(fields: dict[str, Any]) -> None:
-    index = _index(_stored(0, 2, **fields))
+    index = _make_index(_stored(0, 2, **fields))
 
     assert len(index.add_replica(URL)) == 0
 
 
 def test_a_following_block_with_extra_keys_is_ignored() -> None:
-    index = _index(_stored(0, 1), _stored(1, 1, extra_keys=[["image"]]))
+    index = _make_index(_stored(0, 1), _stored(1, 1, extra_keys=[["image"]]))
 
-    assert _cached(index) == 16
+    assert _count_cached_tokens(index) == 16
 
 
 def test_the_oldest_blocks_are_evicted_first() -> None:
     hasher = BlockHasher()
     blocks = ReplicaBlocks(hasher, max_blocks=3)
-    for first in range(4):
-        blocks.apply(_stored(first, 1))
+
+    for number in range(4):
+        blocks.apply(_stored(number, 1))
 
     chain = hasher.hash_chain(hasher.hash_root(OURS), PROMPT, block_tokens=16)
-
     assert len(blocks) == 3
+    # The first block of the chain is missing, the other three are stored.
     assert (blocks.count_leading(chain), blocks.count_leading(chain[1:])) == (0, 3)
 
 
-def test_a_replica_without_events_is_left_out() -> None:
-    index = _index(_stored(0, 4))
+def test_replicas_without_events_are_left_out() -> None:
+    index = _make_index(_stored(0, 4))
     index.add_replica("http://two:1")
 
     counts = index.count_cached_tokens([URL, "http://two:1", "http://three:1"], OURS, PROMPT)
@@ -145,7 +149,7 @@ def test_a_replica_without_events_is_left_out() -> None:
 
 
 def test_replicas_may_have_different_block_sizes() -> None:
-    index = _index(_stored(0, 4))
+    index = _make_index(_stored(0, 4))
     index.add_replica("http://two:1").apply(_stored(0, 2, token_ids=PROMPT[:64], block_size=32))
 
     assert index.count_cached_tokens([URL, "http://two:1"], OURS, PROMPT) == {
@@ -155,11 +159,11 @@ def test_replicas_may_have_different_block_sizes() -> None:
 
 
 def test_block_hashes_depend_on_a_secret_key() -> None:
-    hasher, other_hasher = BlockHasher(), BlockHasher()
+    hasher, hasher_with_other_key = BlockHasher(), BlockHasher()
 
-    chain, other_chain, repeated_chain = (
+    chain, repeated_chain, other_chain = (
         used_hasher.hash_chain(used_hasher.hash_root(OURS), PROMPT, block_tokens=16)
-        for used_hasher in (hasher, other_hasher, hasher)
+        for used_hasher in (hasher, hasher, hasher_with_other_key)
     )
 
     assert chain == repeated_chain

@@ -23,17 +23,21 @@ def test_a_salt_is_64_hex_digits() -> None:
 
 
 def test_a_salt_is_the_same_in_every_process() -> None:
-    assert NAMESPACES.derive_salt(make_principal()) == CacheNamespaces(ROOT_SECRET).derive_salt(
-        make_principal()
-    )
+    principal = make_principal()
+    namespaces_of_another_process = CacheNamespaces(ROOT_SECRET)
+
+    salt = NAMESPACES.derive_salt(principal)
+
+    assert salt == namespaces_of_another_process.derive_salt(principal)
 
 
 def test_a_salt_depends_on_the_root_secret() -> None:
-    other_namespaces = CacheNamespaces(bytes(32))
+    principal = make_principal()
+    namespaces_of_another_secret = CacheNamespaces(bytes(32))
 
-    assert NAMESPACES.derive_salt(make_principal()) != other_namespaces.derive_salt(
-        make_principal()
-    )
+    salt = NAMESPACES.derive_salt(principal)
+
+    assert salt != namespaces_of_another_secret.derive_salt(principal)
 
 
 def test_tenants_never_share_a_namespace() -> None:
@@ -43,7 +47,7 @@ def test_tenants_never_share_a_namespace() -> None:
 
 
 def test_a_new_cache_epoch_gives_a_new_namespace() -> None:
-    """The tenant's cached blocks are then unreachable."""
+    """Requests can no longer use the tenant's cached blocks."""
     before, after = make_principal(cache_epoch=0), make_principal(cache_epoch=1)
 
     assert NAMESPACES.derive_salt(before) != NAMESPACES.derive_salt(after)
@@ -70,10 +74,10 @@ def test_the_keys_of_a_user_share_a_namespace_in_strict_isolation() -> None:
 
 
 def test_service_keys_share_no_namespace_in_strict_isolation() -> None:
-    robot = make_principal(user_id=None, key_id="robot", policy=STRICT)
-    other_key = make_principal(user_id=None, key_id="other", policy=STRICT)
+    service = make_principal(user_id=None, key_id="service", policy=STRICT)
+    other_service = make_principal(user_id=None, key_id="other-service", policy=STRICT)
 
-    assert NAMESPACES.derive_salt(robot) != NAMESPACES.derive_salt(other_key)
+    assert NAMESPACES.derive_salt(service) != NAMESPACES.derive_salt(other_service)
 
 
 def test_strict_isolation_does_not_use_the_shared_namespace() -> None:

@@ -35,21 +35,23 @@ ALLOWING = make_policy(
 EDIT = SuggestionEdit(RequestId("r"), OutcomeEvent.PERSISTED, after_ms=30_000, text="edited()")
 
 
-def principal(
+def make_requester(
     *, has_consent: bool = True, policy: TenantPolicy = ALLOWING, **fields: Any
 ) -> Principal:
+    """Return a principal, by default with the consent of the user and of the tenant."""
     base = make_principal(policy=policy, **fields)
     credential = msgspec.structs.replace(base.credential, keeps_content=has_consent)
     return replace(base, credential=credential)
 
 
-def ended_trace(
+def make_ended_trace(
     requester: Principal,
     *,
     texts: tuple[str, ...] = ("x", "(1)"),
     finish_reason: FinishReason = FinishReason.STOP,
     **request: Any,
 ) -> RequestTrace:
+    """Return the trace of a completion that sent these texts and ended for this reason."""
     trace = RequestTrace(arrival=make_arrival(), clock=FakeClock())
     trace.mark_admitted(make_admitted(principal=requester, **request))
     for text in texts:
@@ -60,7 +62,7 @@ def ended_trace(
 
 def test_a_proposed_edit_is_captured_without_the_lines_that_it_replaces() -> None:
     trace = RequestTrace(arrival=make_arrival(), clock=FakeClock())
-    trace.mark_admitted(make_admitted(principal=principal(), mode=Mode.EDIT))
+    trace.mark_admitted(make_admitted(principal=make_requester(), mode=Mode.EDIT))
     trace.record_edit(ProposedEdit(0, 1, "width = 2\n", num_changed_chars=4))
     trace.finish(FinishReason.STOP)
 
@@ -71,7 +73,7 @@ def test_a_proposed_edit_is_captured_without_the_lines_that_it_replaces() -> Non
 
 
 def test_a_completion_is_captured_if_user_and_tenant_consent() -> None:
-    trace = ended_trace(principal(), prefix="a = ", suffix="\nb", path="a.py")
+    trace = make_ended_trace(make_requester(), prefix="a = ", suffix="\nb", path="a.py")
 
     captured = capture_completion(trace)
 
@@ -88,25 +90,25 @@ def test_a_completion_is_captured_if_user_and_tenant_consent() -> None:
 @pytest.mark.parametrize(
     "requester",
     [
-        principal(has_consent=False),
-        principal(policy=make_policy()),
-        principal(has_consent=False, policy=make_policy()),
-        principal(user_id=None),
+        make_requester(has_consent=False),
+        make_requester(policy=make_policy()),
+        make_requester(has_consent=False, policy=make_policy()),
+        make_requester(user_id=None),
     ],
-    ids=["the user does not agree", "the tenant does not allow", "neither", "a service key"],
+    ids=["no consent of the user", "no consent of the tenant", "neither", "a service key"],
 )
 def test_nothing_is_captured_without_both_consents(requester: Principal) -> None:
-    trace = ended_trace(requester)
+    trace = make_ended_trace(requester)
 
     assert capture_completion(trace) is None
     assert capture_edit(requester, EDIT, now_ms=1) is None
 
 
 @pytest.mark.parametrize(
-    "requester", [principal(has_consent=False), principal(policy=make_policy())]
+    "requester", [make_requester(has_consent=False), make_requester(policy=make_policy())]
 )
 def test_the_request_trace_holds_no_text_without_consent(requester: Principal) -> None:
-    assert ended_trace(requester).texts is None
+    assert make_ended_trace(requester).texts is None
 
 
 @pytest.mark.parametrize(
@@ -116,17 +118,19 @@ def test_the_request_trace_holds_no_text_without_consent(requester: Principal) -
 def test_a_completion_that_did_not_end_normally_is_not_captured(
     finish_reason: FinishReason,
 ) -> None:
-    assert capture_completion(ended_trace(principal(), finish_reason=finish_reason)) is None
+    trace = make_ended_trace(make_requester(), finish_reason=finish_reason)
+
+    assert capture_completion(trace) is None
 
 
 def test_an_empty_completion_is_not_captured() -> None:
-    assert capture_completion(ended_trace(principal(), texts=())) is None
+    assert capture_completion(make_ended_trace(make_requester(), texts=())) is None
 
 
-def test_prefix_and_suffix_keep_the_text_nearest_to_the_cursor() -> None:
-    captured = capture_completion(
-        ended_trace(principal(), prefix="a" * 20_000 + "b", suffix="c" + "d" * 20_000)
-    )
+def test_of_a_long_prefix_and_suffix_the_text_nearest_to_the_cursor_is_captured() -> None:
+    trace = make_ended_trace(make_requester(), prefix="a" * 20_000 + "b", suffix="c" + "d" * 20_000)
+
+    captured = capture_completion(trace)
 
     assert captured is not None
     assert (len(captured.prefix), captured.prefix[-1]) == (MAX_PREFIX_CHARS, "b")
@@ -135,15 +139,16 @@ def test_prefix_and_suffix_keep_the_text_nearest_to_the_cursor() -> None:
 
 def test_only_the_last_messages_of_a_long_chat_are_captured() -> None:
     messages = tuple(ChatMessage("user", letter * 10_000) for letter in "abc")
+    trace = make_ended_trace(make_requester(), mode=Mode.CHAT, messages=messages)
 
-    captured = capture_completion(ended_trace(principal(), mode=Mode.CHAT, messages=messages))
+    captured = capture_completion(trace)
 
     assert captured is not None
     assert [turn.text[0] for turn in captured.chat] == ["b", "c"]
 
 
 def test_an_edited_suggestion_is_captured_unless_it_is_too_long() -> None:
-    captured = capture_edit(principal(), EDIT, now_ms=7)
+    captured = capture_edit(make_requester(), EDIT, now_ms=7)
 
     assert captured is not None
     assert (captured.text, captured.occurred_at_ms, captured.event) == (
@@ -151,17 +156,16 @@ def test_an_edited_suggestion_is_captured_unless_it_is_too_long() -> None:
         7,
         OutcomeEvent.PERSISTED,
     )
-    assert (
-        capture_edit(principal(), replace(EDIT, text="x" * (MAX_EDIT_CHARS + 1)), now_ms=7) is None
-    )
+    too_long = replace(EDIT, text="x" * (MAX_EDIT_CHARS + 1))
+    assert capture_edit(make_requester(), too_long, now_ms=7) is None
 
 
 SECRET = "AKIAIOSFODNN7EXAMPLQ"
 
 
-def completion(**fields: Any) -> CapturedCompletion:
+def make_captured_completion(**fields: Any) -> CapturedCompletion:
     captured = capture_completion(
-        ended_trace(principal(), prefix="a = ", suffix="\nb", path="a.py")
+        make_ended_trace(make_requester(), prefix="a = ", suffix="\nb", path="a.py")
     )
     assert captured is not None
     return msgspec.structs.replace(captured, **fields)
@@ -171,7 +175,7 @@ def completion(**fields: Any) -> CapturedCompletion:
 async def test_a_secret_in_prefix_or_suffix_is_redacted(field: str) -> None:
     text = f'\naws_key = "{SECRET}"\n'
 
-    captured = await redact_content(completion(**{field: text}))
+    captured = await redact_content(make_captured_completion(**{field: text}))
 
     assert isinstance(captured, CapturedCompletion)
     assert SECRET not in str(captured)
@@ -190,7 +194,7 @@ async def test_a_secret_in_prefix_or_suffix_is_redacted(field: str) -> None:
 async def test_a_completion_with_a_secret_at_the_cursor_is_discarded(
     fields: dict[str, str],
 ) -> None:
-    assert await redact_content(completion(**fields)) is None
+    assert await redact_content(make_captured_completion(**fields)) is None
 
 
 KEY_BODY = "MIIEpAIBAAKCAQEA7bq\nZ2VuZXJhdGVkIGZvciB0ZXN0cw\n"
@@ -198,23 +202,25 @@ KEY_HEADER = "-----BEGIN RSA PRIVATE KEY-----\n"
 
 
 def test_a_completion_within_a_private_key_is_discarded() -> None:
-    trace = ended_trace(principal(), prefix=f"{KEY_HEADER}{KEY_BODY}", suffix=KEY_BODY)
+    trace = make_ended_trace(make_requester(), prefix=f"{KEY_HEADER}{KEY_BODY}", suffix=KEY_BODY)
 
     assert capture_completion(trace) is None
 
 
 def test_a_private_key_whose_header_is_cut_off_is_redacted() -> None:
     key = f"{KEY_HEADER}{KEY_BODY}-----END RSA PRIVATE KEY-----\n"
-    after = "x" * (MAX_PREFIX_CHARS - len(key) + len(KEY_HEADER))
+    # So long that only the header of the key exceeds the limit of a captured prefix.
+    text_after_key = "x" * (MAX_PREFIX_CHARS - len(key) + len(KEY_HEADER))
+    trace = make_ended_trace(make_requester(), prefix=f"{key}{text_after_key}")
 
-    captured = capture_completion(ended_trace(principal(), prefix=f"{key}{after}"))
+    captured = capture_completion(trace)
 
     assert captured is not None
     assert not any(line in captured.prefix for line in KEY_BODY.split())
 
 
 async def test_a_secret_in_an_edited_suggestion_is_redacted() -> None:
-    edit = capture_edit(principal(), replace(EDIT, text=f'key = "{SECRET}"'), now_ms=1)
+    edit = capture_edit(make_requester(), replace(EDIT, text=f'key = "{SECRET}"'), now_ms=1)
     assert edit is not None
 
     captured = await redact_content(edit)
@@ -224,10 +230,12 @@ async def test_a_secret_in_an_edited_suggestion_is_redacted() -> None:
 
 
 def test_batches_are_bounded_and_complete() -> None:
-    items = [completion(prefix="a" * length) for length in (90_000, 90_000, 90_000, 900_000, 1)]
+    assert MAX_BATCH_CHARS == 200_000  # the lengths below are chosen for this limit
+    lengths = (90_000, 90_000, 90_000, 900_000, 1)
+    items = [make_captured_completion(prefix="a" * length) for length in lengths]
 
     content_batches = split_into_batches(list(items))
 
     assert [item for batch in content_batches for item in batch.items] == items
+    # An item over the limit is a batch of its own.
     assert [len(batch.items) for batch in content_batches] == [2, 1, 1, 1]
-    assert MAX_BATCH_CHARS == 200_000

@@ -1,6 +1,7 @@
-"""Chats as prompts: the template of the model, with the messages that fit."""
+"""Prompts of chats: the template of the model, filled with the messages and files that fit."""
 
 import json
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -29,7 +30,11 @@ STRICT = (
 SYSTEM = ChatMessage("system", "You are terse.")
 
 
-def make_folder(folder: Path, template: object, *, jinja: str | None = None) -> str:
+def write_model(folder: Path, template: object, *, jinja: str | None = None) -> str:
+    """Write the model's files with a chat template, and return the folder.
+
+    A model has its template in tokenizer_config.json, or in its own file (`jinja`).
+    """
     config = {"chat_template": template, "bos_token": {"content": "<s>"}, "eos_token": "<|im_end|>"}
     (folder / "tokenizer_config.json").write_text(json.dumps(config))
     if jinja is not None:
@@ -49,7 +54,7 @@ def make_writer(folder: str | None) -> PromptWriter:
 
 @pytest.fixture(scope="module")
 def writer(tmp_path_factory: pytest.TempPathFactory) -> PromptWriter:
-    return make_writer(make_folder(tmp_path_factory.mktemp("model"), CHATML))
+    return make_writer(write_model(tmp_path_factory.mktemp("model"), CHATML))
 
 
 def render(writer: PromptWriter, *messages: ChatMessage, max_tokens: int = 4_000) -> str:
@@ -75,9 +80,9 @@ def test_customer_text_never_becomes_a_special_token(
 
     prompt = build_chat_prompt(writer, [SYSTEM, ChatMessage("user", attack)], max_tokens=4_000)
 
-    starts = TOKENIZER.get_token_id("<|im_start|>")
+    start_id = TOKENIZER.get_token_id("<|im_start|>")
     # One marker starts the system message, one the user's message and one the response.
-    assert prompt.token_ids.count(starts or -1) == 3
+    assert prompt.token_ids.count(start_id or -1) == 3
     assert "{{ 7 * 7 }}" in render(writer, ChatMessage("user", attack))
 
 
@@ -100,7 +105,7 @@ def test_the_oldest_messages_are_dropped_first_and_the_system_message_stays(
     assert text.split("<|im_start|>")[2].startswith("user")
 
 
-def test_a_message_over_the_budget_keeps_its_end(writer: PromptWriter) -> None:
+def test_a_message_over_the_budget_is_reduced_to_its_end(writer: PromptWriter) -> None:
     text = render(writer, SYSTEM, ChatMessage("user", "word " * 5_000 + "Why?"), max_tokens=200)
 
     assert "You are terse." in text
@@ -128,7 +133,9 @@ def test_files_precede_the_newest_message(writer: PromptWriter) -> None:
     assert prompt.num_files == 2
 
 
-def test_files_leave_room_for_the_question_and_lose_their_ends(writer: PromptWriter) -> None:
+def test_files_leave_room_for_the_question_and_are_truncated_at_their_ends(
+    writer: PromptWriter,
+) -> None:
     files = [ContextFile("a.py", "first = 1\n" + "word word\n" * 5_000, 0.0)] * 3
 
     prompt = build_chat_prompt(
@@ -143,7 +150,7 @@ def test_files_leave_room_for_the_question_and_lose_their_ends(writer: PromptWri
     assert prompt.num_files == 1
 
 
-def test_secrets_of_files_are_removed(writer: PromptWriter) -> None:
+def test_secrets_in_files_are_removed(writer: PromptWriter) -> None:
     key = "AKIA" + "IOSFODNN7ABCDEFG"
     files = [ContextFile("a.py", f'key = "{key}"\n', 0.0)]
 
@@ -158,8 +165,8 @@ def test_a_model_without_a_template_gets_the_plain_texts() -> None:
     assert text == "You are terse.\n\nHello\n\n"
 
 
-def test_a_template_that_rejects_a_role_gives_a_client_error(tmp_path: Path) -> None:
-    strict = make_writer(make_folder(tmp_path, None, jinja=STRICT))
+def test_a_chat_with_a_role_that_the_template_rejects_is_a_client_error(tmp_path: Path) -> None:
+    strict = make_writer(write_model(tmp_path, None, jinja=STRICT))
 
     with pytest.raises(BadRequest) as rejected:
         render(strict, SYSTEM, ChatMessage("user", "Hello"))
@@ -168,10 +175,10 @@ def test_a_template_that_rejects_a_role_gives_a_client_error(tmp_path: Path) -> 
     assert "Hello" in render(strict, ChatMessage("user", "Hello"))
 
 
-def test_the_default_of_several_templates_is_used(tmp_path: Path) -> None:
+def test_the_template_named_default_is_used_if_there_are_several(tmp_path: Path) -> None:
     templates = [{"name": "tool_use", "template": "x"}, {"name": "default", "template": CHATML}]
 
-    text = render(make_writer(make_folder(tmp_path, templates)), ChatMessage("user", "Hello"))
+    text = render(make_writer(write_model(tmp_path, templates)), ChatMessage("user", "Hello"))
 
     assert text.startswith("<|im_start|>user")
 
@@ -184,7 +191,7 @@ def test_the_end_token_of_the_model_ends_the_response(writer: PromptWriter) -> N
 
 def test_an_invalid_template_is_a_configuration_error(tmp_path: Path) -> None:
     with pytest.raises(BadSetting):
-        load_chat_template(make_folder(tmp_path, "{% for %}"), FakeClock())
+        load_chat_template(write_model(tmp_path, "{% for %}"), FakeClock())
 
 
 def test_templates_may_use_generation_marks_and_dates(tmp_path: Path) -> None:
@@ -193,17 +200,17 @@ def test_templates_may_use_generation_marks_and_dates(tmp_path: Path) -> None:
         "{% endgeneration %}{{ {'a': '<ü>'} | tojson }}{% endfor %}"
     )
 
-    text = render(make_writer(make_folder(tmp_path, template)), ChatMessage("user", "Hello"))
+    text = render(make_writer(write_model(tmp_path, template)), ChatMessage("user", "Hello"))
 
     assert text.endswith('Hello{"a": "<ü>"}')
-    assert text[:2] == "20"
+    assert text[:2] == "20"  # of the year
 
 
 def test_templates_are_sandboxed(tmp_path: Path) -> None:
     template = "{{ messages.__class__.__mro__[1].__subclasses__() }}"
 
     with pytest.raises(BadRequest):
-        render(make_writer(make_folder(tmp_path, template)), ChatMessage("user", "Hello"))
+        render(make_writer(write_model(tmp_path, template)), ChatMessage("user", "Hello"))
 
 
 ROLES = st.sampled_from(["system", "user", "assistant"])
@@ -215,16 +222,12 @@ ROLES = st.sampled_from(["system", "user", "assistant"])
     st.integers(60, 400),
 )
 def test_no_chat_exceeds_its_budget(messages: list[ChatMessage], max_tokens: int) -> None:
-    prompt = build_chat_prompt(make_plain(), messages, max_tokens=max_tokens)
+    prompt = build_chat_prompt(make_plain_writer(), messages, max_tokens=max_tokens)
 
     assert len(prompt.token_ids) <= max_tokens
 
 
-PLAIN: list[PromptWriter] = []
-
-
-def make_plain() -> PromptWriter:
+@cache
+def make_plain_writer() -> PromptWriter:
     """Return a writer without a template, made once for all random examples."""
-    if not PLAIN:
-        PLAIN.append(make_writer(None))
-    return PLAIN[0]
+    return make_writer(None)

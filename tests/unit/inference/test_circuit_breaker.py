@@ -26,6 +26,7 @@ def replicas(clock: FakeClock) -> ReplicaStates:
 
 
 def _fail(replicas: ReplicaStates, count: int = MAX_FAILURES) -> None:
+    """Let `count` requests to REPLICA fail; by default so many that its circuit opens."""
     for _ in range(count):
         with replicas.attempt(REPLICA) as attempt:
             attempt.mark_failed()
@@ -37,13 +38,13 @@ def test_every_state_handles_every_event(circuit: CircuitState, event: CircuitEv
     assert advance(circuit, event) is TRANSITIONS[circuit][event]
 
 
-def test_only_a_failure_opens_the_circuit_and_only_a_success_closes_it() -> None:
+def test_only_failures_open_the_circuit_and_only_a_success_closes_it() -> None:
     events_by_target = {
         target: {
             event
-            for circuit, row in TRANSITIONS.items()
-            for event, after in row.items()
-            if after is target and circuit is not target
+            for circuit, next_states in TRANSITIONS.items()
+            for event, next_state in next_states.items()
+            if next_state is target and circuit is not target
         }
         for target in CircuitState
     }
@@ -57,10 +58,10 @@ def test_only_a_failure_opens_the_circuit_and_only_a_success_closes_it() -> None
 
 def test_consecutive_failures_open_the_circuit(replicas: ReplicaStates) -> None:
     _fail(replicas, MAX_FAILURES - 1)
-    was_available = replicas.is_available(REPLICA)
+    assert replicas.is_available(REPLICA)
+
     _fail(replicas, 1)
 
-    assert was_available
     assert not replicas.is_available(REPLICA)
 
 
@@ -84,10 +85,10 @@ def test_an_open_circuit_stays_open_for_the_cooldown(
 ) -> None:
     _fail(replicas)
     clock.pass_s(COOLDOWN_S - 0.1)
-    was_unavailable = not replicas.is_available(REPLICA)
+    assert not replicas.is_available(REPLICA)
+
     clock.pass_s(0.1)
 
-    assert was_unavailable
     assert replicas.is_available(REPLICA)
 
 
@@ -97,9 +98,9 @@ def test_a_half_open_circuit_allows_one_trial(replicas: ReplicaStates, clock: Fa
     assert replicas.is_available(REPLICA)
 
     with replicas.attempt(REPLICA):
-        is_available = replicas.is_available(REPLICA)
+        is_available_during_trial = replicas.is_available(REPLICA)
 
-    assert not is_available
+    assert not is_available_during_trial
 
 
 def test_a_successful_trial_closes_the_circuit(replicas: ReplicaStates, clock: FakeClock) -> None:
@@ -124,13 +125,15 @@ def test_a_failed_trial_opens_the_circuit_again(replicas: ReplicaStates, clock: 
     assert not replicas.is_available(REPLICA)
 
 
-def test_an_abandoned_trial_decides_nothing(replicas: ReplicaStates, clock: FakeClock) -> None:
+def test_a_trial_without_a_result_allows_another_trial(
+    replicas: ReplicaStates, clock: FakeClock
+) -> None:
     _fail(replicas)
     clock.pass_s(COOLDOWN_S)
     assert replicas.is_available(REPLICA)
 
     with replicas.attempt(REPLICA):
-        pass
+        pass  # neither failed nor succeeded
 
     assert replicas.get_circuit(REPLICA) is CircuitState.HALF_OPEN
     assert replicas.is_available(REPLICA)

@@ -1,4 +1,4 @@
-"""Look-ups of HTTP clients: models, health and settings, with their authentication and methods."""
+"""Endpoints that return models, health or settings, and their authentication and methods."""
 
 import json
 
@@ -23,7 +23,7 @@ async def test_a_key_is_accepted_in_the_api_key_header() -> None:
     assert (accepted.status, rejected.status) == (200, 401)
 
 
-DEMO = {
+DEMO_MODEL = {
     "id": "demo",
     "capabilities": {
         "completion_chat": True,
@@ -43,15 +43,15 @@ async def test_models_are_listed_only_with_a_key() -> None:
     model_list = await send_request(FakeGateway(), "/v1/models", method="GET")
     rejected = await send_request(FakeGateway(), "/v1/models", method="GET", key=None)
 
-    assert json.loads(model_list.body) == {"data": [DEMO], "object": "list"}
+    assert json.loads(model_list.body) == {"data": [DEMO_MODEL], "object": "list"}
     assert rejected.status == 401
 
 
 @pytest.mark.parametrize("name", ["demo", "caret"])
-async def test_one_model_is_described(name: str) -> None:
+async def test_a_model_is_described_at_its_name_and_at_the_name_caret(name: str) -> None:
     server = await send_request(FakeGateway(), f"/v1/models/{name}", method="GET")
 
-    assert json.loads(server.body) == DEMO
+    assert json.loads(server.body) == DEMO_MODEL
 
 
 @pytest.mark.parametrize("name", ["other", "demo/x", "", "../models"])
@@ -67,7 +67,7 @@ async def test_a_model_is_described_only_with_a_key() -> None:
     assert server.status == 401
 
 
-async def test_a_key_that_may_not_chat_sees_models_that_do_not_chat() -> None:
+async def test_a_model_has_no_chat_capability_for_a_key_that_may_not_chat() -> None:
     gateway = FakeGateway()
     credential = make_credential(KEY, modes=frozenset([Mode.FIM, Mode.BLOCK]))
     gateway.snapshot_store.replace(make_snapshot(credential, version=2))
@@ -78,14 +78,14 @@ async def test_a_key_that_may_not_chat_sees_models_that_do_not_chat() -> None:
     assert (capabilities["completion_chat"], capabilities["completion_fim"]) == (False, True)
 
 
-async def test_tabby_health_has_the_fields_that_clients_read() -> None:
-    for method in ("GET", "POST"):
-        server = await send_request(FakeGateway(), "/v1/health", method=method)
-        health = json.loads(server.body)
+@pytest.mark.parametrize("method", ["GET", "POST"])
+async def test_tabby_health_has_the_fields_that_clients_read(method: str) -> None:
+    server = await send_request(FakeGateway(), "/v1/health", method=method)
 
-        assert health["model"] == "demo"
-        assert "device" in health
-        assert isinstance(health["version"], dict)
+    health = json.loads(server.body)
+    assert health["model"] == "demo"
+    assert "device" in health
+    assert isinstance(health["version"], dict)
 
 
 async def test_tabby_plugins_are_told_to_send_no_telemetry_to_their_vendor() -> None:
@@ -106,11 +106,17 @@ async def test_llama_cpp_health_needs_no_key() -> None:
     assert (server.status, server.body) == (200, b'{"status":"ok"}')
 
 
-async def test_a_response_to_a_wrong_method_names_the_allowed_methods() -> None:
-    for path, method, allowed in (
+@pytest.mark.parametrize(
+    ("path", "method", "allowed"),
+    [
         ("/infill", "GET", "POST, OPTIONS"),
         ("/v1/models", "POST", "GET, HEAD, OPTIONS"),
         ("/v1/health", "PUT", "GET, POST, HEAD, OPTIONS"),
-    ):
-        server = await send_request(FakeGateway(), path, method=method)
-        assert (server.status, server.headers["allow"]) == (405, allowed)
+    ],
+)
+async def test_a_response_to_a_wrong_method_names_the_allowed_methods(
+    path: str, method: str, allowed: str
+) -> None:
+    server = await send_request(FakeGateway(), path, method=method)
+
+    assert (server.status, server.headers["allow"]) == (405, allowed)

@@ -66,7 +66,7 @@ async def test_a_cancel_ends_the_completion_and_its_engine_request() -> None:
     assert editor.ends("1") == ["cancelled"]
 
 
-async def test_a_cancelled_completion_frees_its_text_without_the_garbage_collector() -> None:
+async def test_a_cancelled_completion_frees_its_text_without_garbage_collection() -> None:
     async with open_editor(_hanging_engine()) as editor:
         gc.disable()
         try:
@@ -76,10 +76,11 @@ async def test_a_cancelled_completion_frees_its_text_without_the_garbage_collect
             await editor.waits_for_end("1")
             editor.arrivals.clear()
 
-            requests = [item for item in gc.get_objects() if type(item) is UnvalidatedRequest]
+            drafts = [item for item in gc.get_objects() if type(item) is UnvalidatedRequest]
         finally:
             gc.enable()
-    assert not [draft for draft in requests if draft.prefix == "text of this test only"]
+
+    assert not [draft for draft in drafts if draft.prefix == "text of this test only"]
 
 
 @pytest.mark.parametrize("path", ["path_of_this_test_only.py", "planted" * 100_000])
@@ -88,8 +89,9 @@ async def test_an_ended_completion_keeps_no_path(path: str) -> None:
         await editor.says("complete", "1", path=path)
         await editor.waits_for_end("1")
 
-        paths = [item.path for item in gc.get_objects() if type(item) is SupersessionKey]
-    assert path not in paths
+        kept_paths = [item.path for item in gc.get_objects() if type(item) is SupersessionKey]
+
+    assert path not in kept_paths
 
 
 @pytest.mark.parametrize(
@@ -102,6 +104,7 @@ async def test_a_name_that_is_too_long_is_not_kept(names: dict[str, Any]) -> Non
         await editor.says("complete", "1", **names)
 
         keys = [item for item in gc.get_objects() if type(item) is SupersessionKey]
+
     assert all(len(name) <= MAX_NAME_CHARS for key in keys for name in (key.path, key.repository))
 
 
@@ -110,11 +113,11 @@ async def test_only_the_first_files_are_parsed() -> None:
         await editor.says("complete", "1", files=[{"path": "", "text": ""}] * 10_000)
         await editor.waits_for_end("1")
 
-    # One more than allowed, so that validation rejects the request.
+    # The parser keeps one more than allowed, so that validation rejects the request.
     assert len(editor.arrivals[0].draft.files) == MAX_FILES + 1
 
 
-async def test_an_immediate_cancel_is_effective() -> None:
+async def test_a_cancel_directly_after_its_request_ends_the_completion() -> None:
     async with open_editor(_hanging_engine()) as editor:
         await editor.says("complete", "1")
         await editor.says("cancel", "1")
@@ -144,10 +147,10 @@ async def test_a_cancel_without_a_completion_is_ignored(moment: str) -> None:
             await editor.says("complete", "1")
             await editor.waits_for_end("1")
 
-        before = list(editor.frames)
+        frames_before = list(editor.frames)
         await editor.says("cancel", "1")
 
-        assert editor.frames == before
+        assert editor.frames == frames_before
 
 
 async def test_no_text_follows_a_cancel() -> None:
@@ -202,9 +205,9 @@ async def test_an_id_can_be_used_only_once(has_ended: bool) -> None:
 
         await editor.says("complete", "1", path="other.py")
 
-        error = editor.frames_of("1")[-1]
-        assert isinstance(error, ErrorFrame)
-        assert error.code == "duplicate_id"
+        last_frame = editor.frames_of("1")[-1]
+        assert isinstance(last_frame, ErrorFrame)
+        assert last_frame.code == "duplicate_id"
         assert len(editor.arrivals) == 1
 
 
@@ -218,7 +221,7 @@ async def test_a_duplicate_id_does_not_affect_the_first_completion() -> None:
     assert editor.ends("1") == ["duplicate_id"]
 
 
-async def test_two_hundred_concurrent_requests_each_end_exactly_once() -> None:
+async def test_each_of_200_concurrent_requests_ends_exactly_once() -> None:
     async with open_editor(FakeEngine(chunks_of(*"abcdefgh"))) as editor:
         ids = [str(number) for number in range(200)]
         for id in ids:
@@ -241,7 +244,7 @@ async def test_completions_beyond_the_concurrency_limit_are_rejected() -> None:
         assert editor.engine.max_open == MAX_CONCURRENT_COMPLETIONS
 
 
-async def test_fast_typing_is_never_rejected() -> None:
+async def test_many_requests_for_one_file_supersede_each_other_and_are_not_rejected() -> None:
     async with open_editor(_hanging_engine()) as editor:
         ids = [str(number) for number in range(200)]
         for id in ids:
@@ -251,7 +254,7 @@ async def test_fast_typing_is_never_rejected() -> None:
     assert Counter(end for id in ids for end in editor.ends(id)) == {"superseded": 199}
 
 
-async def test_a_slot_is_free_again_after_a_completion_ends() -> None:
+async def test_another_completion_can_start_after_one_at_the_concurrency_limit_ends() -> None:
     async with open_editor(_hanging_engine()) as editor:
         for number in range(MAX_CONCURRENT_COMPLETIONS):
             await editor.says("complete", str(number))
@@ -300,13 +303,13 @@ async def test_closing_ends_all_completions_in_flight() -> None:
 
 
 async def test_closing_leaves_no_tasks() -> None:
-    before = asyncio.all_tasks()
+    tasks_before = asyncio.all_tasks()
     async with open_editor(_hanging_engine()) as editor:
         for number in range(5):
             await editor.says("complete", str(number))
         await editor.connection.close()
 
-    assert asyncio.all_tasks() == before
+    assert asyncio.all_tasks() == tasks_before
 
 
 async def test_closing_ends_a_cancelled_completion_too() -> None:
@@ -344,7 +347,7 @@ async def test_an_error_that_cannot_be_delivered_raises_client_disconnected() ->
 
 
 async def test_an_automatic_request_supersedes_an_older_one_and_a_prefetch() -> None:
-    async with open_editor(FakeEngine(chunks_of("b", stop=None), hangs=True)) as editor:
+    async with open_editor(_hanging_engine()) as editor:
         await editor.says("complete", "1", path="a.py")
         await editor.says("complete", "2", path="a.py", trigger="prefetch")
         await editor.says("complete", "3", path="a.py", trigger="automatic")
@@ -359,7 +362,7 @@ async def test_an_automatic_request_supersedes_an_older_one_and_a_prefetch() -> 
 async def test_a_chat_or_edit_and_a_completion_of_one_file_do_not_supersede_each_other(
     mode: str,
 ) -> None:
-    async with open_editor(FakeEngine(chunks_of("b", stop=None), hangs=True)) as editor:
+    async with open_editor(_hanging_engine()) as editor:
         await editor.says("complete", "1", path="a.py", mode=mode)
         await editor.says("complete", "2", path="a.py")
         await editor.says("complete", "3", path="a.py")
@@ -370,7 +373,7 @@ async def test_a_chat_or_edit_and_a_completion_of_one_file_do_not_supersede_each
 
 
 async def test_a_newer_edit_of_a_file_supersedes_the_older() -> None:
-    async with open_editor(FakeEngine(chunks_of("b", stop=None), hangs=True)) as editor:
+    async with open_editor(_hanging_engine()) as editor:
         await editor.says("complete", "1", path="a.py", mode="edit")
         await editor.says("complete", "2", path="a.py", mode="edit")
 

@@ -1,4 +1,4 @@
-"""Consistent hashing with bounded load ranks a pool's replicas for a routing key."""
+"""Consistent hashing with bounded load: the ranking of a pool's replicas for a routing key."""
 
 from collections import Counter
 
@@ -22,20 +22,22 @@ def test_keys_are_spread_evenly() -> None:
     counts = Counter(rank_by_hash(key, REPLICAS)[0].name for key in KEYS)
 
     assert len(counts) == len(REPLICAS)
-    assert max(counts.values()) < 140  # 100 on average
+    assert max(counts.values()) < 140  # 100 on average: 400 keys for four replicas
 
 
 def test_removing_a_replica_keeps_the_order_of_the_others() -> None:
+    removed, *others = REPLICAS
+
     for key in KEYS:
-        others = [replica for replica in rank_by_hash(key, REPLICAS) if replica is not REPLICAS[0]]
+        expected = [replica for replica in rank_by_hash(key, REPLICAS) if replica is not removed]
+        assert rank_by_hash(key, others) == expected
 
-        assert rank_by_hash(key, REPLICAS[1:]) == others
 
+def test_the_keys_of_a_removed_replica_are_spread_over_all_others() -> None:
+    removed, *others = REPLICAS
+    keys_of_removed = [key for key in KEYS if rank_by_hash(key, REPLICAS)[0] is removed]
 
-def test_the_keys_of_a_lost_replica_are_spread_over_all_others() -> None:
-    lost = [key for key in KEYS if rank_by_hash(key, REPLICAS)[0] is REPLICAS[0]]
-
-    successors = {rank_by_hash(key, REPLICAS[1:])[0].name for key in lost}
+    successors = {rank_by_hash(key, others)[0].name for key in keys_of_removed}
 
     assert len(successors) == len(REPLICAS) - 1
 
@@ -44,14 +46,12 @@ def test_the_keys_of_a_lost_replica_are_spread_over_all_others() -> None:
 def test_at_least_one_replica_has_room_and_none_exceeds_its_capacity(loads: list[int]) -> None:
     load_of = dict(zip(REPLICAS, loads, strict=False))
 
-    chosen_replicas = filter_with_capacity(list(load_of), load_of.__getitem__)
+    replicas_with_room = filter_with_capacity(list(load_of), load_of.__getitem__)
 
-    mean = (sum(loads) + 1) / len(loads)  # with one more request
-    assert chosen_replicas
-    assert all(
-        load_of[replica] + 1 <= max(MIN_CAPACITY, CAPACITY * mean + 1)
-        for replica in chosen_replicas
-    )
+    mean_load = (sum(loads) + 1) / len(loads)  # with one more request
+    max_load = max(MIN_CAPACITY, CAPACITY * mean_load + 1)  # 1 because the capacity is rounded up
+    assert replicas_with_room
+    assert all(load_of[replica] + 1 <= max_load for replica in replicas_with_room)
 
 
 def test_under_light_load_all_replicas_have_room() -> None:
@@ -61,8 +61,8 @@ def test_under_light_load_all_replicas_have_room() -> None:
 
 
 def test_a_full_replica_is_replaced_by_the_next_one_for_the_key() -> None:
+    ranked = rank_by_hash("a key", REPLICAS)
     load_of: dict[Replica, int] = dict.fromkeys(REPLICAS, 10)
-    first, second, *_ = ranked = rank_by_hash("a key", REPLICAS)
-    load_of[first] = 40
+    load_of[ranked[0]] = 40
 
-    assert filter_with_capacity(ranked, load_of.__getitem__)[0] is second
+    assert filter_with_capacity(ranked, load_of.__getitem__)[0] is ranked[1]

@@ -34,7 +34,8 @@ def hanging_engine() -> FakeEngine:
     return FakeEngine(chunks_of("b", stop=None), hangs=True)
 
 
-async def run_openai(gateway: FakeGateway, server: FakeServer) -> None:
+async def run_completion_consumer(gateway: FakeGateway, server: FakeServer) -> None:
+    """Serve the request of `server` with the consumer of OpenAI's completions."""
     app = CompletionConsumer.as_asgi(
         plane=gateway.plane,
         dialect=openai_completions.DIALECT,
@@ -49,7 +50,7 @@ async def test_a_request_without_a_key_is_rejected_before_its_body_arrives(query
     server = FakeServer(http_scope(PATH + query))
     server.queue_message("http.request", body=b"{", more_body=True)
 
-    await run_openai(FakeGateway(), server)
+    await run_completion_consumer(FakeGateway(), server)
 
     assert (server.status, server.error_code) == (401, "missing_api_key")
 
@@ -58,7 +59,7 @@ async def test_a_wrong_method_is_rejected_before_the_body_arrives() -> None:
     server = FakeServer(http_scope(PATH, key=KEY.text, method="PUT"))
     server.queue_message("http.request", body=b"{", more_body=True)
 
-    await run_openai(FakeGateway(), server)
+    await run_completion_consumer(FakeGateway(), server)
 
     assert (server.status, server.error_code) == (405, "method_not_allowed")
 
@@ -69,27 +70,27 @@ async def test_a_slow_upload_does_not_count_as_first_token_latency() -> None:
     gateway.plane = replace(gateway.plane, recorder=recorder)
     server = FakeServer(http_scope(PATH, key=KEY.text))
     server.queue_message("http.request", body=BODY[:5], more_body=True)
-    exchange = asyncio.create_task(run_openai(gateway, server))
+    exchange = asyncio.create_task(run_completion_consumer(gateway, server))
     await wait_until(lambda: server.num_received == 1)
 
     gateway.clock.pass_s(9.0)
     server.queue_message("http.request", body=BODY[5:])
     await exchange
 
-    (seconds,) = [
+    (first_token_s,) = [
         sample.value
         for family in metrics.collect()
         for sample in family.samples
         if sample.name == "caret_first_token_seconds_sum"
     ]
-    assert seconds == 0.0
+    assert first_token_s == 0.0
 
 
 async def test_a_body_over_the_limit_is_rejected_while_it_arrives() -> None:
     server = FakeServer(http_scope(PATH, key=KEY.text))
     server.queue_message("http.request", body=b"x" * (MAX_BODY_BYTES + 1), more_body=True)
 
-    await run_openai(FakeGateway(), server)
+    await run_completion_consumer(FakeGateway(), server)
 
     assert (server.status, server.error_code) == (413, "too_large")
 
@@ -97,7 +98,7 @@ async def test_a_body_over_the_limit_is_rejected_while_it_arrives() -> None:
 async def test_a_request_without_a_key_is_rejected_if_no_body_arrives() -> None:
     server = FakeServer(http_scope(PATH))
 
-    await run_openai(FakeGateway(), server)
+    await run_completion_consumer(FakeGateway(), server)
 
     assert (server.status, server.error_code) == (401, "missing_api_key")
 
@@ -106,18 +107,23 @@ async def test_a_body_that_never_arrives_times_out(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(http_consumer, "MAX_RECEIVE_S", 0.01)  # a shorter time limit
     server = FakeServer(http_scope(PATH, key=KEY.text))
 
-    await run_openai(FakeGateway(), server)
+    await run_completion_consumer(FakeGateway(), server)
 
     assert (server.status, server.error_code) == (408, "too_slow")
 
 
-async def _send_incomplete(gateway: FakeGateway, key: str, count: int) -> list[FakeServer]:
-    """Send `count` incomplete bodies at once, and return the exchanges that were rejected."""
+async def _send_incomplete_bodies(gateway: FakeGateway, key: str, count: int) -> list[FakeServer]:
+    """Send `count` incomplete bodies at once, and return the servers of the rejected requests.
+
+    All clients disconnect at the end.
+    """
     servers = [FakeServer(http_scope(PATH, key=key)) for _ in range(count)]
     for server in servers:
         server.queue_message("http.request", body=b"x" * INCOMPLETE_BYTES, more_body=True)
-    exchanges = [asyncio.create_task(run_openai(gateway, server)) for server in servers]
-    await asyncio.sleep(0.05)
+    exchanges = [
+        asyncio.create_task(run_completion_consumer(gateway, server)) for server in servers
+    ]
+    await asyncio.sleep(0.05)  # enough for the rejections; the other requests wait for their bodies
     rejected = [server for server in servers if server.messages]
     for server in servers:
         server.queue_message("http.disconnect")
@@ -128,7 +134,7 @@ async def _send_incomplete(gateway: FakeGateway, key: str, count: int) -> list[F
 async def test_the_incomplete_bodies_of_a_key_are_limited() -> None:
     gateway = FakeGateway()
 
-    rejected = await _send_incomplete(gateway, KEY.text, 40)
+    rejected = await _send_incomplete_bodies(gateway, KEY.text, 40)
 
     assert len(rejected) == 40 - MAX_OF_KEY_BYTES // INCOMPLETE_BYTES
     assert {(server.status, server.error_code) for server in rejected} == {
@@ -140,34 +146,36 @@ async def test_the_limit_of_a_key_does_not_affect_another_tenant() -> None:
     gateway = FakeGateway()
 
     our_rejections, neighbours_rejections = await asyncio.gather(
-        _send_incomplete(gateway, KEY.text, 40), _send_incomplete(gateway, NEIGHBOURS_KEY.text, 1)
+        _send_incomplete_bodies(gateway, KEY.text, 40),
+        _send_incomplete_bodies(gateway, NEIGHBOURS_KEY.text, 1),
     )
 
-    assert (bool(our_rejections), neighbours_rejections) == (True, [])
+    assert our_rejections
+    assert neighbours_rejections == []
 
 
 async def test_abandoned_bodies_no_longer_count() -> None:
     gateway = FakeGateway()
 
-    await _send_incomplete(gateway, KEY.text, 40)
+    await _send_incomplete_bodies(gateway, KEY.text, 40)
 
     assert gateway.plane.body_quota.num_bytes == 0
-    assert not await _send_incomplete(gateway, KEY.text, 1)
+    assert not await _send_incomplete_bodies(gateway, KEY.text, 1)
 
 
-async def test_a_complete_body_does_not_count_as_incomplete() -> None:
-    gateway, server = (
-        FakeGateway(engine=hanging_engine()),
-        FakeServer(http_scope(PATH, key=KEY.text)),
-    )
+async def test_a_complete_body_no_longer_counts_as_incomplete() -> None:
+    gateway = FakeGateway(engine=hanging_engine())
+    server = FakeServer(http_scope(PATH, key=KEY.text))
     server.queue_message("http.request", body=BODY[:9], more_body=True)
     server.queue_message("http.request", body=BODY[9:])
-    exchange = asyncio.create_task(run_openai(gateway, server))
-    await wait_until(lambda: gateway.engine.num_open == 1)
 
-    assert gateway.plane.body_quota.num_bytes == 0
+    exchange = asyncio.create_task(run_completion_consumer(gateway, server))
+    await wait_until(lambda: gateway.engine.num_open == 1)
+    num_bytes_while_generating = gateway.plane.body_quota.num_bytes
     server.queue_message("http.disconnect")
     await exchange
+
+    assert num_bytes_while_generating == 0
 
 
 async def test_an_endpoint_that_reads_no_body_rejects_a_body() -> None:
@@ -207,17 +215,17 @@ async def test_the_exchange_ends_after_the_response() -> None:
     gateway, server = FakeGateway(), FakeServer(http_scope(PATH, key=KEY.text))
     server.queue_message("http.request", body=BODY)
 
-    await run_openai(gateway, server)  # no disconnect message is ever sent
+    await run_completion_consumer(gateway, server)  # no disconnect message is ever sent
 
     assert server.messages[-1]["body"].endswith(b"data: [DONE]\n\n")
 
 
-async def test_a_response_that_cannot_be_sent_ends_the_exchange() -> None:
+async def test_a_response_that_cannot_be_sent_ends_the_engine_request() -> None:
     gateway = FakeGateway(engine=hanging_engine())
     server = FakeServer(http_scope(PATH, key=KEY.text), breaks_at="http.response.body")
     server.queue_message("http.request", body=BODY)
 
-    await run_openai(gateway, server)
+    await run_completion_consumer(gateway, server)
 
     assert gateway.engine.num_open == 0
 
@@ -226,7 +234,7 @@ async def test_a_disconnecting_client_ends_the_engine_request_and_is_recorded() 
     gateway = FakeGateway(engine=hanging_engine())
     server = FakeServer(http_scope(PATH, key=KEY.text))
     server.queue_message("http.request", body=BODY)
-    exchange = asyncio.create_task(run_openai(gateway, server))
+    exchange = asyncio.create_task(run_completion_consumer(gateway, server))
     await wait_until(lambda: gateway.engine.num_open == 1)
 
     server.queue_message("http.disconnect")
@@ -238,11 +246,11 @@ async def test_a_disconnecting_client_ends_the_engine_request_and_is_recorded() 
     ]
 
 
-async def test_shutdown_waits_for_the_usage_record() -> None:
+async def test_a_completion_that_is_cancelled_at_a_shutdown_is_recorded() -> None:
     gateway = FakeGateway(engine=hanging_engine())
     server = FakeServer(http_scope(PATH, key=KEY.text))
     server.queue_message("http.request", body=BODY)
-    exchange = asyncio.create_task(run_openai(gateway, server))
+    exchange = asyncio.create_task(run_completion_consumer(gateway, server))
     await wait_until(lambda: gateway.engine.num_open == 1)
 
     exchange.cancel()
@@ -255,7 +263,7 @@ async def test_a_revoked_key_ends_a_running_stream() -> None:
     gateway = FakeGateway(engine=hanging_engine())
     server = FakeServer(http_scope(PATH, key=KEY.text))
     server.queue_message("http.request", body=BODY)
-    exchange = asyncio.create_task(run_openai(gateway, server))
+    exchange = asyncio.create_task(run_completion_consumer(gateway, server))
     await wait_until(lambda: len(server.messages) > 1)
 
     revoked = make_snapshot(make_credential(KEY, revoked_at_ms=1))
@@ -276,7 +284,7 @@ async def test_a_broken_websocket_leaves_no_key_watcher() -> None:
     async with asyncio.timeout(DEADLINE_S):
         await app(server.scope, server.receive, server.send)
 
-    # This snapshot has no keys. A remaining watcher would learn that the key is gone, and close
+    # This snapshot has no keys. A remaining watcher would notice that the key is gone, and close
     # the socket.
     gateway.snapshot_store.replace(msgspec.structs.replace(make_snapshot(), version=2))
     await asyncio.sleep(0.01)

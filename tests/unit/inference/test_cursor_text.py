@@ -1,6 +1,7 @@
 """The rest of the cursor's line is left out of the suffix if it consists of closers.
 
-Closers are closing brackets and quotes, then at most one separator or `{`. Editors insert them.
+Closers are closing brackets and quotes, then at most one separator or `{`. Editors insert them
+automatically.
 """
 
 import pytest
@@ -15,7 +16,7 @@ def test_closers_after_the_cursor_are_skipped(rest_of_line: str) -> None:
 
 
 @pytest.mark.parametrize("rest_of_line", [") x", "a)", ");;", ") ]", "; )"])
-def test_a_line_of_any_other_form_is_kept(rest_of_line: str) -> None:
+def test_any_other_text_after_the_cursor_is_kept(rest_of_line: str) -> None:
     text = CursorText("f(", f"{rest_of_line}\nb")
 
     assert text.strip_closers() is text

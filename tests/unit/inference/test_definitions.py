@@ -1,4 +1,4 @@
-"""Definitions of symbols that the editor sends: limits, content exclusion and place in a prompt."""
+"""Definitions of symbols that the editor sends: their limits, exclusion and place in a prompt."""
 
 from itertools import takewhile
 from typing import Any
@@ -8,6 +8,7 @@ import pytest
 from caret.contracts.policy import Mode, TenantPolicy
 from inference.completion.incoming_request import ContextFile, Definition
 from inference.completion.segment import SegmentKind
+from inference.context.prompt.prompt import Prompt
 from inference.errors import BadRequest
 from inference.gateway.admit import admit
 from inference.gateway.protocol.drafts import to_draft
@@ -26,21 +27,28 @@ from tests.fakes.tenants import make_policy, make_principal
 PRICE = Definition("shop/prices.py", "def price_of(order, rate):\n")
 ORDER = Definition("shop/orders.py", "class Order:\n    total: int\n")
 FILES = tuple(ContextFile(f"{n}.py", f"{CODE[:3_000]}# {n}\n", n) for n in range(5))
-AROUND: dict[str, Any] = {"prefix": CODE[:20_000], "suffix": CODE[:20_000], "files": FILES}
+# A request that fills the token budget without definitions.
+LARGE_REQUEST: dict[str, Any] = {"prefix": CODE[:20_000], "suffix": CODE[:20_000], "files": FILES}
 
 
-def _num_shared(one: list[int], other: list[int]) -> int:
-    pairs = zip(one, other, strict=False)
+def _count_shared_start(token_ids: list[int], other_token_ids: list[int]) -> int:
+    """Return the number of tokens with which both lists start."""
+    pairs = zip(token_ids, other_token_ids, strict=False)
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
+def _kinds_of(prompt: Prompt) -> list[SegmentKind]:
+    return [segment.kind for segment in prompt.segments]
+
+
 def _rejection(**fields: Any) -> BadRequest:
+    """Return the error with which a request with these fields is rejected."""
     with pytest.raises(BadRequest) as rejected:
         receive(make_arrival(**fields))
     return rejected.value
 
 
-def test_a_frames_definitions_reach_the_request() -> None:
+def test_the_definitions_of_a_frame_reach_the_request() -> None:
     frame = CompleteFrame(id="1", prefix="a", definitions=[DefinitionFrame(PRICE.path, PRICE.text)])
 
     assert to_draft(frame).definitions == (PRICE,)
@@ -69,7 +77,7 @@ def test_definitions_over_a_limit_are_rejected(definitions: tuple[Definition, ..
     assert "definitions" in rejected.message
 
 
-def test_a_request_for_an_edit_rejects_definitions() -> None:
+def test_definitions_in_a_request_for_an_edit_are_rejected() -> None:
     assert _rejection(mode="edit", definitions=(PRICE,)).param == "definitions"
 
 
@@ -93,19 +101,19 @@ async def test_excluded_definitions_are_removed(policy: TenantPolicy, path: str)
 
 def test_secrets_in_definitions_are_redacted() -> None:
     key = "AKIA" + "Z7QW5ERT2YUI9OPA"
-    text = text_of(
-        assemble_prompt(definitions=(Definition("b.py", f"aws_access_key_id = '{key}'\n"),))
-    )
+    definition = Definition("b.py", f"aws_access_key_id = '{key}'\n")
+
+    text = text_of(assemble_prompt(definitions=(definition,)))
 
     assert "b.py" in text
     assert key not in text
 
 
 def test_definitions_come_after_the_files_and_before_the_suffix() -> None:
-    prompt = assemble_prompt(**AROUND, definitions=(PRICE, ORDER))
+    prompt = assemble_prompt(**LARGE_REQUEST, definitions=(PRICE, ORDER))
 
-    kinds = [segment.kind for segment in prompt.segments if segment.kind is not SegmentKind.MARKERS]
-    assert kinds == [
+    kinds = _kinds_of(prompt)
+    assert [kind for kind in kinds if kind is not SegmentKind.MARKERS] == [
         *(SegmentKind.FILES, SegmentKind.DEFINITIONS, SegmentKind.PATH),
         *(SegmentKind.SUFFIX, SegmentKind.PREFIX),
     ]
@@ -113,41 +121,48 @@ def test_definitions_come_after_the_files_and_before_the_suffix() -> None:
     assert text.index(PRICE.text) < text.index(ORDER.text)
 
 
-def test_a_further_definition_changes_nothing_before_it() -> None:
-    before = assemble_prompt(**AROUND, definitions=(PRICE,))
-    after = assemble_prompt(**AROUND, definitions=(PRICE, ORDER))
+def test_a_further_definition_does_not_change_the_tokens_before_it() -> None:
+    with_one = assemble_prompt(**LARGE_REQUEST, definitions=(PRICE,))
+    with_two = assemble_prompt(**LARGE_REQUEST, definitions=(PRICE, ORDER))
 
-    # The number of tokens up to the end of the first definition.
-    num_tokens = [segment.num_tokens for segment in before.segments]
-    end = sum(num_tokens[: [s.kind for s in before.segments].index(SegmentKind.PATH)])
-    assert _num_shared(before.token_ids, after.token_ids) >= end > 500
-    # Both prompts fill the budget; a partial line may remain free.
-    assert len(after.token_ids) <= len(before.token_ids) + 8
+    # The path follows the definitions.
+    segments_up_to_definitions = with_one.segments[: _kinds_of(with_one).index(SegmentKind.PATH)]
+    num_tokens = sum(segment.num_tokens for segment in segments_up_to_definitions)
+    assert num_tokens > 500  # there are files before the definitions
+    assert _count_shared_start(with_one.token_ids, with_two.token_ids) >= num_tokens
+    # Both prompts fill the budget, except for the tokens of a partial line.
+    assert len(with_two.token_ids) <= len(with_one.token_ids) + 8
 
 
 def test_definitions_use_a_small_part_of_the_budget() -> None:
-    many = tuple(
-        Definition(f"{n}.py", f"def f_{n}({', '.join(f'argument_{k}' for k in range(20))}):\n")
-        for n in range(MAX_DEFINITIONS)
+    arguments = ", ".join(f"argument_{n}" for n in range(20))
+    definitions = tuple(
+        Definition(f"{n}.py", f"def f_{n}({arguments}):\n") for n in range(MAX_DEFINITIONS)
     )
-    prompt = assemble_prompt(**AROUND, definitions=many)
 
-    (tokens,) = (s.num_tokens for s in prompt.segments if s.kind is SegmentKind.DEFINITIONS)
-    assert 100 < tokens <= 200  # at most a tenth of 2,000 tokens
+    prompt = assemble_prompt(**LARGE_REQUEST, definitions=definitions)
+
+    (num_definition_tokens,) = (
+        segment.num_tokens for segment in prompt.segments if segment.kind is SegmentKind.DEFINITIONS
+    )
+    # The token budget of the tier `fast` is 2,000; a tenth of it is for definitions.
+    assert 100 < num_definition_tokens <= 200
     assert len(prompt.token_ids) <= 2_000
 
 
 def test_definitions_of_files_in_the_prompt_are_left_out() -> None:
-    own = Definition("a.py", "def own():\n")
+    of_edited_file = Definition("a.py", "def own():\n")
     of_open_file = Definition("b.py", "def total():\n")
     files = (ContextFile("b.py", "def total():\n    pass\n", 0),)
 
-    prompt = assemble_prompt(path="a.py", files=files, definitions=(own, of_open_file))
+    prompt = assemble_prompt(path="a.py", files=files, definitions=(of_edited_file, of_open_file))
 
-    assert SegmentKind.DEFINITIONS not in [segment.kind for segment in prompt.segments]
+    assert SegmentKind.DEFINITIONS not in _kinds_of(prompt)
 
 
 def test_definitions_add_a_path_segment_to_a_prompt_without_other_context() -> None:
-    assert SegmentKind.PATH not in [segment.kind for segment in assemble_prompt().segments]
-    with_one = assemble_prompt(definitions=(PRICE,))
-    assert SegmentKind.PATH in [segment.kind for segment in with_one.segments]
+    without_definitions = assemble_prompt()
+    with_definition = assemble_prompt(definitions=(PRICE,))
+
+    assert SegmentKind.PATH not in _kinds_of(without_definitions)
+    assert SegmentKind.PATH in _kinds_of(with_definition)

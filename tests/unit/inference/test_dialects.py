@@ -17,8 +17,8 @@ from tests.fakes.gateway import FakeGateway
 from tests.fakes.http_gateway import read_engine_prompt, send_request
 
 
-def replace_id(server: FakeServer) -> str:
-    """Return the body with its unpredictable request ID replaced."""
+def read_body_without_id(server: FakeServer) -> str:
+    """Return the body of the response, with its unpredictable request ID replaced."""
     text = server.body.decode()
     return re.sub(r"(cmpl-)[0-9a-f-]{36}", r"\1ID", text)
 
@@ -31,7 +31,7 @@ async def test_a_complete_openai_response_has_all_fields() -> None:
     )
 
     created = gateway.clock.now_ms() // 1000
-    assert replace_id(server) == (
+    assert read_body_without_id(server) == (
         f'{{"id":"cmpl-ID","created":{created},"model":"demo","choices":[{{"text":"bc",'
         '"finish_reason":"stop","index":0,"logprobs":null}],"object":"text_completion",'
         '"usage":{"prompt_tokens":5,"completion_tokens":2,"total_tokens":7,'
@@ -54,17 +54,14 @@ _CHAT = [{"role": "user", "content": "Hello"}]
         ("/api/generate", {"prompt": "a", "suffix": "z"}),
     ],
 )
+@pytest.mark.parametrize("model", [{"model": "x"}, {}], ids=["other model", "no model"])
 async def test_responses_name_the_model_that_the_engine_runs(
-    path: str, body: dict[str, Any], is_streamed: bool
+    path: str, body: dict[str, Any], is_streamed: bool, model: dict[str, str]
 ) -> None:
-    named_response = await send_request(
-        FakeGateway(), path, {**body, "model": "x", "stream": is_streamed}
-    )
-    unnamed = await send_request(FakeGateway(), path, {**body, "stream": is_streamed})
+    server = await send_request(FakeGateway(), path, {**body, **model, "stream": is_streamed})
 
-    for server in (named_response, unnamed):
-        models = re.findall(r'"model":"([^"]*)"', server.body.decode())
-        assert set(models) == {"demo"}
+    models = re.findall(r'"model":"([^"]*)"', server.body.decode())
+    assert set(models) == {"demo"}
 
 
 async def test_a_stream_has_no_comments_and_no_events_without_choices() -> None:
@@ -98,7 +95,7 @@ async def test_a_mistral_response_contains_a_message() -> None:
     }
 
 
-async def test_a_mistral_stream_contains_deltas_and_usage_at_its_end() -> None:
+async def test_a_mistral_stream_contains_deltas_and_ends_with_the_usage() -> None:
     server = await send_request(
         FakeGateway(), "/v1/fim/completions", {"prompt": "a", "stream": True}
     )
@@ -110,7 +107,7 @@ async def test_a_mistral_stream_contains_deltas_and_usage_at_its_end() -> None:
     assert [("usage" in event) for event in parsed] == [False, False, True]
 
 
-async def test_a_mistral_prompt_without_a_suffix_is_a_prefix() -> None:
+async def test_a_mistral_prompt_without_a_suffix_is_not_a_raw_prompt() -> None:
     gateway = FakeGateway()
 
     await send_request(gateway, "/v1/fim/completions", {"prompt": "<|fim_middle|>"})
@@ -155,7 +152,7 @@ async def test_infill_puts_newer_files_nearer_to_the_cursor(older: Any, newer: A
     assert prompt.index("older") < prompt.index("newer") < prompt.index("<|fim_prefix|>")
 
 
-async def test_too_many_extra_files_are_accepted() -> None:
+async def test_infill_with_more_extra_files_than_are_used_is_accepted() -> None:
     extra = [{"text": "x", "time": time, "filename": f"{time}.py"} for time in range(64)]
 
     server = await send_request(
@@ -194,7 +191,7 @@ async def test_tabby_segments_are_accepted_at_the_openai_path() -> None:
         gateway, "/v1/completions", {"language": "klingon", "segments": segments, "user": None}
     )
 
-    assert replace_id(server) == '{"id":"cmpl-ID","choices":[{"text":"bc","index":0}]}'
+    assert read_body_without_id(server) == '{"id":"cmpl-ID","choices":[{"text":"bc","index":0}]}'
     prompt = read_engine_prompt(gateway)
     assert "src/main.py" in prompt
     assert prompt.index("a.py") < prompt.index("declared")  # sorted by path
@@ -216,18 +213,18 @@ async def test_ollama_streams_lines_by_default() -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "shape"),
+    ("path", "fields"),
     [
         ("/v1/completions", {"error": {"code": "invalid_field"}}),
         ("/v1/fim/completions", {"object": "error", "type": "invalid_field"}),
         ("/infill", {"error": {"code": 400, "type": "invalid_request_error"}}),
     ],
 )
-async def test_an_error_has_the_shape_of_its_protocol(path: str, shape: dict[str, Any]) -> None:
+async def test_an_error_has_the_fields_of_its_protocol(path: str, fields: dict[str, Any]) -> None:
     server = await send_request(FakeGateway(), path, {"prompt": 7, "input_prefix": 7})
 
     assert server.status == 400
-    assert _is_within(shape, json.loads(server.body))
+    assert _contains(json.loads(server.body), fields)
 
 
 async def test_an_ollama_error_is_a_sentence() -> None:
@@ -265,7 +262,7 @@ async def test_excluded_files_of_a_chat_do_not_reach_the_prompt() -> None:
     assert read_engine_prompt(gateway) == "File `b.py`:\n```\nb = 2\n```\n\nHello\n\n"
 
 
-async def test_a_chat_about_an_excluded_file_is_refused() -> None:
+async def test_a_chat_about_an_excluded_file_is_rejected() -> None:
     gateway = FakeGateway()
     gateway.exclude({"*": ("straße/*",)})
     body = {"messages": [{"role": "user", "content": "Hello"}], "caret_path": "straße/a.py"}
@@ -297,21 +294,22 @@ _MANY_PATHS = "".join(f"# open/{number}.py\n" for number in range(300))
     ],
 )
 @pytest.mark.parametrize(
-    ("path", "template"),
+    ("path", "raw_template"),
     [
-        ("/v1/fim/completions", ""),
-        ("/v1/completions", ""),
+        ("/v1/fim/completions", None),
+        ("/v1/completions", None),
         ("/v1/completions", "<|fim_prefix|>{}<|fim_suffix|>\n<|fim_middle|>"),
-        ("/api/generate", ""),
+        ("/api/generate", None),
     ],
 )
-async def test_a_file_that_only_a_comment_names_can_be_excluded(
-    prompt: str, path: str, template: str
+async def test_a_file_whose_path_is_only_in_a_comment_can_be_excluded(
+    prompt: str, path: str, raw_template: str | None
 ) -> None:
     gateway = FakeGateway()
     gateway.exclude({"*": ("secret/*",)})
-    rendered_prompt = {"prompt": template.format(prompt)}
-    body = rendered_prompt if template else {"prompt": prompt, "suffix": "\n"}
+    body = {"prompt": prompt, "suffix": "\n"}
+    if raw_template is not None:
+        body = {"prompt": raw_template.format(prompt)}
 
     server = await send_request(gateway, path, body)
 
@@ -333,7 +331,7 @@ async def test_excluded_files_in_comments_do_not_reach_the_prompt() -> None:
     assert [record.language for record in gateway.journal.completions] == ["python"]
 
 
-async def test_the_header_takes_precedence_over_a_comment_with_the_path() -> None:
+async def test_the_path_in_the_header_takes_precedence_over_the_path_in_a_comment() -> None:
     gateway = FakeGateway()
     gateway.exclude({"*": ("secret/*",)})
     body = {"prompt": "\n# open/a.py\nx = ", "suffix": "\n"}
@@ -345,7 +343,7 @@ async def test_the_header_takes_precedence_over_a_comment_with_the_path() -> Non
     assert b"excluded by policy" in server.body
 
 
-async def test_a_long_chat_is_reduced_to_the_limits_of_prompt_and_answer() -> None:
+async def test_the_prompt_and_the_response_of_a_long_chat_are_limited() -> None:
     gateway = FakeGateway()
     question = "word " * 6_000
     body = {"messages": [{"role": "user", "content": question}], "max_tokens": 9_999}
@@ -353,8 +351,8 @@ async def test_a_long_chat_is_reduced_to_the_limits_of_prompt_and_answer() -> No
     await send_request(gateway, "/v1/chat/completions", body)
 
     (request,) = gateway.engine.requests
-    assert len(request.token_ids) == 4_000
-    assert request.max_tokens == 4_096
+    assert len(request.token_ids) == 4_000  # the token budget of the tier `quality`
+    assert request.max_tokens == 4_096  # the largest response of a chat
     assert request.max_duration_s == MAX_CHAT_S
 
 
@@ -364,7 +362,8 @@ async def test_a_chat_stream_contains_the_role_once() -> None:
     server = await send_request(FakeGateway(), "/v1/chat/completions", body)
 
     *events, done, _ = server.body.decode().split("\n\n")
-    deltas = [json.loads(event[6:])["choices"][0]["delta"] for event in events]
+    parsed = [json.loads(event.removeprefix("data: ")) for event in events]
+    deltas = [event["choices"][0]["delta"] for event in parsed]
     assert deltas == [{"content": "b", "role": "assistant"}, {"content": "c"}, {}]
     assert done == "data: [DONE]"
 
@@ -379,13 +378,16 @@ async def test_a_chat_stream_contains_the_role_once() -> None:
         [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}],
     ],
 )
-async def test_a_chat_without_text_messages_is_rejected(messages: list[Any]) -> None:
+async def test_a_chat_that_does_not_consist_of_text_messages_is_rejected(
+    messages: list[Any],
+) -> None:
     server = await send_request(FakeGateway(), "/v1/chat/completions", {"messages": messages})
 
     assert (server.status, server.error_code) == (400, "invalid_field")
 
 
-def _is_within(part: Any, whole: Any) -> bool:
-    if isinstance(part, dict):
-        return all(name in whole and _is_within(entry, whole[name]) for name, entry in part.items())
-    return bool(part == whole)
+def _contains(document: Any, fields: Any) -> bool:
+    """Return whether a JSON document has these fields, among others."""
+    if isinstance(fields, dict):
+        return all(name in document and _contains(document[name], fields[name]) for name in fields)
+    return bool(document == fields)

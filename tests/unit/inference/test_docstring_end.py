@@ -21,17 +21,20 @@ DEF = "def add(a, b):\n"
         ("  /**\n   * ", "Add.\n   */\n  add() {}", "Add.\n   */"),
         ('"""', 'A module."""\nimport os', 'A module."""'),
         ('# Licence\n"""', 'A module."""\nimport os', 'A module."""'),
-        # Not in a docstring: nothing is cut.
+        # The cursor is not in a docstring, so nothing is cut off.
         (f'{DEF}    """Add."""\n    ', "return a + b\n", "return a + b\n"),
         (f'{DEF}    """Add.\n\n    Slowly.\n    """\n    ', 'x = """a"""\n', 'x = """a"""\n'),
         ("/* a */\n", "x = 1; /* b */", "x = 1; /* b */"),
     ],
 )  # fmt: skip
-@pytest.mark.parametrize("size", [1, 2, 100])
-def test_the_text_ends_with_the_docstring(prefix: str, text: str, expected: str, size: int) -> None:
+@pytest.mark.parametrize("chunk_chars", [1, 2, 100])
+def test_the_text_ends_with_the_docstring(
+    prefix: str, text: str, expected: str, chunk_chars: int
+) -> None:
     docstring = DocstringEnd(prefix)
+    chunks = [text[start : start + chunk_chars] for start in range(0, len(text), chunk_chars)]
 
-    parts = [docstring.feed(text[at : at + size]) for at in range(0, len(text), size)]
+    shown_text = "".join([docstring.feed(chunk) for chunk in chunks])
 
-    assert "".join(parts) == expected
+    assert shown_text == expected
     assert docstring.has_ended == (expected != text)

@@ -25,11 +25,13 @@ from tests.fakes.tenants import make_policy, make_principal
 SECRET = "hunter2"
 EDIT = RecentEdit("b.py", 1, "", "")
 DIAGNOSTIC = Diagnostic(1, DiagnosticSeverity.ERROR, "")
-EDIT_POOL = make_pool(tier=Tier.QUALITY)
-EDIT_POOL = replace(EDIT_POOL, prompt_options=replace(EDIT_POOL.prompt_options, edit_format="zeta"))
+_POOL = make_pool(tier=Tier.QUALITY)
+# A pool whose model can propose edits.
+EDIT_POOL = replace(_POOL, prompt_options=replace(_POOL.prompt_options, edit_format="zeta"))
 
 
 def _rejection(**fields: Any) -> BadRequest:
+    """Return the error with which an edit with these fields is rejected."""
     with pytest.raises(BadRequest) as rejected:
         receive(make_arrival(**{"mode": "edit", **fields}))
     return rejected.value
@@ -86,7 +88,7 @@ def test_modes_other_than_edit_and_chat_reject_recent_edits_and_diagnostics(
         ),
     ],
 )
-def test_a_rejection_names_the_field_that_is_over_its_limit(
+def test_the_error_for_a_field_over_its_limit_names_it_but_does_not_quote_it(
     fields: dict[str, Any], name: str
 ) -> None:
     error = _rejection(**fields)
@@ -98,8 +100,8 @@ def test_a_rejection_names_the_field_that_is_over_its_limit(
 
 @pytest.mark.parametrize("line", [-1, MAX_LINE + 1])
 @pytest.mark.parametrize("name", ["recent_edits[0].start_line", "diagnostics[0].line"])
-def test_a_rejection_names_the_field_with_an_impossible_line(line: int, name: str) -> None:
-    if name.startswith("recent"):
+def test_the_error_for_an_impossible_line_names_the_field(line: int, name: str) -> None:
+    if name.startswith("recent_edits"):
         error = _rejection(recent_edits=(replace(EDIT, start_line=line),))
     else:
         error = _rejection(diagnostics=(replace(DIAGNOSTIC, line=line),))

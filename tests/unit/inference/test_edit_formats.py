@@ -18,7 +18,7 @@ EXCERPT = EditExcerpt(
 )
 
 
-def test_zeta_gets_the_excerpt_with_its_region_and_the_cursor() -> None:
+def test_the_excerpt_in_the_prompt_has_the_markers_of_the_region_and_the_cursor() -> None:
     assert ZETA.render_excerpt(EXCERPT) == (
         "### User Excerpt:\n\n```shop/area.py\n<|start_of_file|>\nimport os\n"
         f"{REGION_START}\ndef area(width):\n    return w{CURSOR}\n{REGION_END}\n"
@@ -26,7 +26,7 @@ def test_zeta_gets_the_excerpt_with_its_region_and_the_cursor() -> None:
     )
 
 
-def test_an_edit_is_shown_to_zeta_as_a_diff() -> None:
+def test_a_recent_edit_is_a_diff_in_the_prompt() -> None:
     edit = RecentEdit("a.py", start_line=3, removed="def area(w):\n", added="def area(width):\n\n")
 
     assert ZETA.render_edit(edit) == (
@@ -35,7 +35,7 @@ def test_an_edit_is_shown_to_zeta_as_a_diff() -> None:
     )
 
 
-def test_a_diagnostic_is_shown_with_its_line() -> None:
+def test_a_diagnostic_is_in_the_prompt_with_the_text_of_its_line() -> None:
     diagnostic = Diagnostic(4, DiagnosticSeverity.ERROR, 'undefined name\n"w"')
 
     text = ZETA.render_diagnostics([("return w * 2", diagnostic)])
@@ -66,15 +66,15 @@ def test_a_diagnostic_is_shown_with_its_line() -> None:
         "none",
     ],
 )
-def test_the_region_is_read_from_the_answer(answer: str, region: str | None) -> None:
+def test_the_new_region_is_read_from_the_answer(answer: str, region: str | None) -> None:
     assert ZETA.parse(answer) == region
 
 
-def test_an_unknown_format_names_the_known_ones() -> None:
+def test_the_error_for_an_unknown_format_names_the_known_ones() -> None:
     with pytest.raises(BadSetting, match="zeta"):
-        get_edit_format("zeta-9")
+        get_edit_format("unknown")
 
 
-def test_the_family_zeta_has_the_format_and_others_have_none() -> None:
+def test_the_model_family_zeta_has_the_format_and_qwen_has_none() -> None:
     assert get_family("zeta").edit_format == "zeta"
     assert get_family("qwen").edit_format is None

@@ -18,24 +18,28 @@ from tests.fakes.tenants import make_policy, make_principal
 QUALITY = Tier.QUALITY
 
 
-def _pool(name: str, *, has_edits: bool = False, **fields: Any) -> Pool:
+def _make_pool(name: str, *, has_edits: bool = False, **fields: Any) -> Pool:
+    """Return a pool of the tier `quality` whose model has the pool's name."""
     pool = make_pool(tier=QUALITY)
     options = replace(pool.prompt_options, edit_format="zeta" if has_edits else None)
     return replace(pool, name=name, model=name, prompt_options=options, **fields)
 
 
 # The model of `thinker` cannot propose edits; the model of `zeta` can.
-THINKER, ZETA = _pool("thinker"), _pool("zeta", has_edits=True)
-GLOBEX_ZETA = _pool("globex-zeta", has_edits=True, tenants=frozenset({"globex"}))
+THINKER, ZETA = _make_pool("thinker"), _make_pool("zeta", has_edits=True)
+# Only the tenant Globex may use this pool.
+GLOBEX_ZETA = _make_pool("globex-zeta", has_edits=True, tenants=frozenset({"globex"}))
 
 
-def _principal(*, policy: dict[str, Any] | None = None, **fields: Any) -> Principal:
+def _make_principal(*, policy: dict[str, Any] | None = None, **fields: Any) -> Principal:
+    """Return a principal of Acme. `fields` are those of its tenant's snapshot."""
     principal = make_principal(policy=make_policy(**(policy or {})))
     snapshot = msgspec.structs.replace(principal.snapshot, **fields)
     return replace(principal, snapshot=snapshot)
 
 
-def _select(snapshot: TenantSnapshot, *pools: Pool, model: str = "") -> str:
+def _select_for_edit(snapshot: TenantSnapshot, *pools: Pool, model: str = "") -> str:
+    """Return the name of the pool that serves an edit for this tenant."""
     selector = PoolSelector(make_pools(make_pool(), *pools))
     return selector.select(snapshot, QUALITY, language="python", model=model, is_edit=True)
 
@@ -55,14 +59,21 @@ def _may_edit(principal: Principal, *pools: Pool) -> bool:
         ({"models": {QUALITY: {"thinker": ("thinker",), "zeta": ("zeta",)}}}, (THINKER, ZETA)),
         ({"policy": {"models": frozenset({"zeta"})}}, (THINKER, ZETA)),
     ],
-    ids=["only", "second", "another assigned", "assigned", "published", "allowed"],
+    ids=[
+        "the only pool",
+        "the second pool",
+        "another pool is assigned to the tenant",
+        "assigned to the tenant",
+        "its model is published",
+        "the policy allows only its model",
+    ],
 )
 def test_edits_use_the_pool_whose_model_proposes_them(
     fields: dict[str, Any], pools: tuple[Pool, ...]
 ) -> None:
-    principal = _principal(**fields)
+    principal = _make_principal(**fields)
 
-    assert _select(principal.snapshot, *pools) == "zeta"
+    assert _select_for_edit(principal.snapshot, *pools) == "zeta"
     assert _may_edit(principal, *pools)
 
 
@@ -76,39 +87,40 @@ def test_edits_use_the_pool_whose_model_proposes_them(
     ],
     ids=["none", "of another tenant", "not published", "not allowed"],
 )
-def test_without_a_pool_for_edits_the_mode_is_unavailable(
+def test_edits_are_unavailable_without_a_pool_that_the_tenant_may_use_for_them(
     fields: dict[str, Any], pools: tuple[Pool, ...]
 ) -> None:
-    principal = _principal(**fields)
+    principal = _make_principal(**fields)
 
-    with pytest.raises(ForbiddenRequest) as refused:
-        _select(principal.snapshot, *pools)
+    with pytest.raises(ForbiddenRequest) as rejected:
+        _select_for_edit(principal.snapshot, *pools)
 
-    assert refused.value.code == "mode_unavailable"
+    assert rejected.value.code == "mode_unavailable"
     assert not _may_edit(principal, *pools)
 
 
-def test_a_named_model_must_propose_edits() -> None:
+def test_a_request_for_an_edit_may_only_name_a_model_that_proposes_edits() -> None:
     models = {QUALITY: {"thinker": ("thinker",), "zeta": ("zeta",)}}
-    snapshot = _principal(models=models).snapshot
+    snapshot = _make_principal(models=models).snapshot
 
-    assert _select(snapshot, THINKER, ZETA, model="zeta") == "zeta"
-    with pytest.raises(ForbiddenRequest) as refused:
-        _select(snapshot, THINKER, ZETA, model="thinker")
-    assert refused.value.code == "mode_unavailable"
+    assert _select_for_edit(snapshot, THINKER, ZETA, model="zeta") == "zeta"
+    with pytest.raises(ForbiddenRequest) as rejected:
+        _select_for_edit(snapshot, THINKER, ZETA, model="thinker")
+
+    assert rejected.value.code == "mode_unavailable"
 
 
 def test_other_modes_do_not_use_a_pool_that_is_only_for_edits() -> None:
     selector = PoolSelector(make_pools(make_pool(), THINKER, ZETA))
 
-    name = selector.select(_principal().snapshot, QUALITY, language="", model="")
+    name = selector.select(_make_principal().snapshot, QUALITY, language="", model="")
 
     assert name == "thinker"
 
 
 @pytest.mark.parametrize("features", [frozenset[Mode](), frozenset({Mode.CHAT})])
 def test_edits_are_unavailable_if_the_policy_does_not_allow_them(features: frozenset[Mode]) -> None:
-    assert not _may_edit(_principal(policy={"features": features}), ZETA)
+    assert not _may_edit(_make_principal(policy={"features": features}), ZETA)
 
 
 def test_edits_are_unavailable_if_the_key_does_not_allow_them() -> None:

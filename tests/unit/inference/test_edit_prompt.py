@@ -1,4 +1,4 @@
-"""Prompts for edits: their content, and the secrets that they must not contain."""
+"""Prompts for edits: their content, their size, and the secrets that they must not contain."""
 
 from typing import Any
 
@@ -22,15 +22,18 @@ KEY_BODY = "MIIEpAIBAAKCAQEA7bq8Zb5N9xJ0yQ1kX3c2V5n8M4p6R7s9T0u1W2v3"
 PRIVATE_KEY = f"-----BEGIN RSA PRIVATE KEY-----\n{KEY_BODY}\n-----END RSA PRIVATE KEY-----\n"
 
 
+MAX_TOKENS = 512  # of the answer
+
+
 def _assemble(writer: PromptWriter = WRITER, **fields: Any) -> Prompt:
-    return assemble_prompt(writer, **{"mode": Mode.EDIT, "max_tokens": 512, **fields})
+    return assemble_prompt(writer, **{"mode": Mode.EDIT, "max_tokens": MAX_TOKENS, **fields})
 
 
-def _text(**fields: Any) -> str:
+def _assemble_text(**fields: Any) -> str:
     return text_of(_assemble(**fields))
 
 
-def test_the_prompt_has_the_edits_the_diagnostics_and_the_excerpt() -> None:
+def test_the_prompt_has_the_edits_then_the_diagnostics_and_then_the_excerpt() -> None:
     edits = (
         RecentEdit("a.py", 0, "def area(w):\n", "def area(width):\n"),
         RecentEdit("b.py", 7, "", "import area\n"),
@@ -76,7 +79,7 @@ def test_the_region_surrounds_the_cursor_and_has_the_line_numbers_of_the_file() 
     assert 0 < region.cursor_line < len(region.lines) - 1
     assert "<|start_of_file|>" not in text_of(prompt)
     assert prompt.max_tokens is not None
-    assert prompt.max_tokens < 700  # enough for this region of 85 lines and little more
+    assert prompt.max_tokens < 700  # enough for this region of 85 lines, and few tokens more
 
 
 def test_every_kind_of_line_break_gives_the_same_lines() -> None:
@@ -85,13 +88,14 @@ def test_every_kind_of_line_break_gives_the_same_lines() -> None:
         for end in ("\n", "\r\n", "\r")
     ]
 
-    assert [region and region.lines for region in regions] == [("a", "b", "c", "d", "")] * 3
+    lines_of_regions = [region and region.lines for region in regions]
+    assert lines_of_regions == [("a", "b", "c", "d", "")] * 3
 
 
 def test_the_oldest_edits_are_left_out_if_there_is_no_room() -> None:
     edits = tuple(RecentEdit("b.py", n, "", f"value_{n} = {'x' * 300}\n") for n in range(16))
 
-    text = _text(recent_edits=edits)
+    text = _assemble_text(recent_edits=edits)
 
     assert "value_15" in text
     assert "value_0 " not in text
@@ -100,7 +104,7 @@ def test_the_oldest_edits_are_left_out_if_there_is_no_room() -> None:
 def test_diagnostics_of_lines_that_the_model_does_not_see_are_left_out() -> None:
     far = Diagnostic(5_000, DiagnosticSeverity.ERROR, "far away")
 
-    assert "far away" not in _text(prefix=CODE[:40_000], diagnostics=(far,))
+    assert "far away" not in _assemble_text(prefix=CODE[:40_000], diagnostics=(far,))
 
 
 @pytest.mark.parametrize(
@@ -116,14 +120,14 @@ def test_diagnostics_of_lines_that_the_model_does_not_see_are_left_out() -> None
     ids=["above", "cursor's line", "below", "removed", "added", "diagnostic"],
 )
 def test_no_secret_is_in_the_prompt(fields: dict[str, Any]) -> None:
-    text = _text(**fields)
+    text = _assemble_text(**fields)
 
     assert TOKEN not in text
     assert "REDACTED" in text
 
 
 def test_the_cursor_is_at_the_end_of_a_line_whose_secret_was_removed() -> None:
-    text = _text(prefix=f"token = '{TOKEN}'", suffix=" + x\nb = 1\nc = 2\nd = 3\n")
+    text = _assemble_text(prefix=f"token = '{TOKEN}'", suffix=" + x\nb = 1\nc = 2\nd = 3\n")
 
     assert f"token = 'REDACTED' + x{CURSOR}\nb = 1\n" in text
 
@@ -132,7 +136,7 @@ def test_the_cursor_is_at_the_end_of_a_line_whose_secret_was_removed() -> None:
 def test_no_private_key_of_a_recent_edit_is_in_the_prompt(text: str) -> None:
     edits = (RecentEdit("id_rsa", 0, text, ""), RecentEdit("id_rsa", 0, "", text))
 
-    assert KEY_BODY not in _text(recent_edits=edits)
+    assert KEY_BODY not in _assemble_text(recent_edits=edits)
 
 
 @pytest.mark.parametrize(
@@ -147,7 +151,7 @@ def test_no_private_key_of_a_recent_edit_is_in_the_prompt(text: str) -> None:
     ],
     ids=["key below", "key above", "in a key", "marker", "long line", "long rest of the line"],
 )
-def test_no_edit_is_requested_if_the_lines_around_the_cursor_cannot_be_sent(
+def test_no_edit_is_requested_if_the_text_around_the_cursor_cannot_be_sent(
     prefix: str, suffix: str
 ) -> None:
     with pytest.raises(CompletionDropped) as dropped:
@@ -163,18 +167,20 @@ def test_the_prompt_and_the_edit_fit_in_the_models_context(max_context_tokens: i
 
     prompt = _assemble(writer, prefix=CODE[:40_000], suffix=CODE[40_000:], recent_edits=edits)
 
-    assert len(prompt.token_ids) + 512 <= max_context_tokens  # 512 for the answer
+    assert len(prompt.token_ids) + MAX_TOKENS <= max_context_tokens
 
 
 @given(before=st.text(max_size=60), after=st.text(max_size=60))
 def test_a_short_file_is_editable_as_a_whole(before: str, after: str) -> None:
     region = _assemble(prefix=before, suffix=after).region
 
+    normalized_before = _normalize_line_breaks(before)
+    normalized_after = _normalize_line_breaks(after)
     assert region is not None
-    assert "\n".join(region.lines) == _normalize_line_breaks(before) + _normalize_line_breaks(after)
+    assert "\n".join(region.lines) == normalized_before + normalized_after
     assert len(region.lines) == len(region.shown_lines)
     assert (region.start_line, region.has_last_line) == (0, True)
-    assert region.cursor_line == _normalize_line_breaks(before).count("\n")
+    assert region.cursor_line == normalized_before.count("\n")
 
 
 def _normalize_line_breaks(text: str) -> str:

@@ -26,7 +26,7 @@ from tests.fakes.http_gateway import send_request
         ("axios/1.7", ""),
         ("", ""),
         (None, ""),
-        ("x" * 10_000 + "vscode", ""),
+        ("x" * 10_000 + "vscode", ""),  # only the beginning of a long text is read
     ],
 )
 def test_an_editor_is_detected_by_its_header(header: str | None, editor: str) -> None:

@@ -41,11 +41,11 @@ def test_users_are_assigned_by_weight_and_permanently(tmp_path: Path) -> None:
     experiments = _read_experiments(tmp_path, EXPERIMENT)
     users = [make_principal(user_id=UserId(f"user-{n}")) for n in range(400)]
 
-    first = [experiments.assign(user).name for user in users]
+    first_names = [experiments.assign(user).name for user in users]
     second_names = [experiments.assign(user).name for user in users]
 
-    counts = Counter(first)
-    assert first == second_names
+    counts = Counter(first_names)
+    assert first_names == second_names
     assert set(counts) == {"suffix/control", "suffix/wide"}
     assert 60 < counts["suffix/control"] < 140  # a quarter of 400 on average
 
@@ -114,9 +114,11 @@ def test_operators_choose_among_the_options_that_gateways_know() -> None:
     assert set(LAYOUTS) == set(layout.LAYOUTS)
     assert set(RANKINGS) == {ranking.value for ranking in Ranking}
     assert FILTERS == filtering.FILTERS
-    usual = TokenShares()
-    assert (usual.files, usual.suffix) == (DEFAULT_FILES_SHARE, DEFAULT_SUFFIX_SHARE)
-    assert pytest.approx(1 - MIN_PREFIX_SHARE - usual.snippets) == MAX_SHARES
+    default_shares = TokenShares()
+    assert default_shares.files == DEFAULT_FILES_SHARE
+    assert default_shares.suffix == DEFAULT_SUFFIX_SHARE
+    # Files and suffix may use the tokens that are not reserved for the prefix and the snippets.
+    assert pytest.approx(1 - MIN_PREFIX_SHARE - default_shares.snippets) == MAX_SHARES
 
 
 def test_a_started_experiment_replaces_the_one_of_the_file_until_it_is_stopped(

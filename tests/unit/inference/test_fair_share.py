@@ -6,7 +6,7 @@ from caret.contracts.policy import Trigger
 from inference.gateway.load_shedding.fair_share import FairShareLimiter
 from tests.fakes.tenants import ACME, GLOBEX
 
-LIMIT = 60.0
+LIMIT = 60.0  # requests in flight in the pool
 TRIGGERS = [Trigger.AUTOMATIC, Trigger.MANUAL]
 
 

@@ -24,7 +24,7 @@ from tests.fakes.requests import make_admitted, make_prompt, make_trace
 from tests.fakes.tenants import GLOBEX, make_policy, make_principal
 
 
-async def _filtered(
+async def _run_filter(
     engine: FakeEngine,
     trace: RequestTrace,
     *,
@@ -36,14 +36,15 @@ async def _filtered(
     prompt = replace(make_prompt(is_single_line=is_single_line), healed_prefix=healed)
     admitted = make_admitted(**fields)
     async with (
-        asyncio.timeout(10.0),  # an engine that hangs is read no further after the end
+        asyncio.timeout(10.0),  # fails the test if the filter waits for an engine that hangs
         engine.complete(make_engine_request()) as chunks,
         filter(chunks, admitted, prompt, trace, public_code=public_code) as texts,
     ):
         return [text async for text in texts]
 
 
-def _ending(trace: RequestTrace) -> tuple[FinishReason | None, str]:
+def _reasons(trace: RequestTrace) -> tuple[FinishReason | None, str]:
+    """Return the finish reason and the filter reason."""
     return trace.finish_reason, trace.filter_reason
 
 
@@ -57,7 +58,7 @@ async def test_the_engines_stop_decides_the_finish_reason(
 ) -> None:
     trace = make_trace()
 
-    texts = await _filtered(FakeEngine(chunks_of("b", "c", stop=stop)), trace, is_raw=is_raw)
+    texts = await _run_filter(FakeEngine(chunks_of("b", "c", stop=stop)), trace, is_raw=is_raw)
 
     assert ("".join(texts), trace.finish_reason) == ("bc", finish_reason)
 
@@ -65,7 +66,7 @@ async def test_the_engines_stop_decides_the_finish_reason(
 async def test_a_healed_prefix_is_not_shown_again() -> None:
     engine, trace = FakeEngine(chunks_of("re", "ad(path)")), make_trace()
 
-    texts = await _filtered(engine, trace, prefix="self.re", healed="re")
+    texts = await _run_filter(engine, trace, prefix="self.re", healed="re")
 
     assert ("".join(texts), trace.finish_reason) == ("ad(path)", FinishReason.STOP)
 
@@ -73,22 +74,23 @@ async def test_a_healed_prefix_is_not_shown_again() -> None:
 async def test_a_healing_mismatch_is_withheld_and_ends_the_engine_request() -> None:
     engine, trace = FakeEngine(chunks_of("wr", "ite", "(path)"), hangs=True), make_trace()
 
-    texts = await _filtered(engine, trace, prefix="self.re", healed="re")
+    texts = await _run_filter(engine, trace, prefix="self.re", healed="re")
 
     assert (texts, trace.finish_reason) == ([], FinishReason.FILTERED)
     assert trace.filter_reason == FilterReason.HEALING_MISMATCH
 
 
 async def test_no_chunk_is_empty() -> None:
-    texts = await _filtered(FakeEngine(chunks_of("", "b", "", "  ", "c")), make_trace())
+    texts = await _run_filter(FakeEngine(chunks_of("", "b", "", "  ", "c")), make_trace())
 
     assert all(texts)
+    assert "".join(texts) == "b  c"
 
 
 async def test_truncation_ends_with_stop_and_ends_the_engine_request() -> None:
     engine, trace = FakeEngine(chunks_of("b\n", "c = d", "e", "f"), hangs=True), make_trace()
 
-    texts = await _filtered(engine, trace, is_single_line=True)
+    texts = await _run_filter(engine, trace, is_single_line=True)
 
     assert ("".join(texts), trace.finish_reason) == ("b", FinishReason.STOP)
     assert (engine.num_open, engine.num_yielded) == (0, 1)
@@ -98,7 +100,7 @@ async def test_a_stopped_engine_is_read_to_its_end() -> None:
     last = EngineChunk(text="", generated_tokens=1, stop=EngineStop.STOP, cached_tokens=16)
     engine = FakeEngine([*chunks_of("b\n"), last])
 
-    await _filtered(engine, make_trace(), is_single_line=True)
+    await _run_filter(engine, make_trace(), is_single_line=True)
 
     assert engine.num_yielded == 2
 
@@ -106,7 +108,7 @@ async def test_a_stopped_engine_is_read_to_its_end() -> None:
 async def test_a_blank_completion_has_the_finish_reason_filtered() -> None:
     trace = make_trace()
 
-    texts = await _filtered(FakeEngine(chunks_of("  ", "\n")), trace, is_single_line=True)
+    texts = await _run_filter(FakeEngine(chunks_of("  ", "\n")), trace, is_single_line=True)
 
     assert (texts, trace.finish_reason) == ([], FinishReason.FILTERED)
 
@@ -114,7 +116,7 @@ async def test_a_blank_completion_has_the_finish_reason_filtered() -> None:
 async def test_an_engine_that_stops_without_text_gives_the_finish_reason_stop() -> None:
     trace = make_trace()
 
-    texts = await _filtered(FakeEngine(chunks_of("")), trace)
+    texts = await _run_filter(FakeEngine(chunks_of("")), trace)
 
     assert (texts, trace.finish_reason) == ([], FinishReason.STOP)
 
@@ -122,7 +124,7 @@ async def test_an_engine_that_stops_without_text_gives_the_finish_reason_stop() 
 async def test_the_text_for_a_raw_prompt_is_unchanged() -> None:
     outputs = ("  ", "\n\n", "a\na\na\n", "a ")
 
-    texts = await _filtered(FakeEngine(chunks_of(*outputs)), make_trace(), is_raw=True)
+    texts = await _run_filter(FakeEngine(chunks_of(*outputs)), make_trace(), is_raw=True)
 
     assert texts == list(outputs)
 
@@ -130,7 +132,7 @@ async def test_the_text_for_a_raw_prompt_is_unchanged() -> None:
 async def test_held_back_text_is_shown_at_the_end() -> None:
     engine = FakeEngine(chunks_of("g(", "a)"))
 
-    texts = await _filtered(engine, make_trace(), prefix="f(", suffix=")\n", mode=Mode.FIM)
+    texts = await _run_filter(engine, make_trace(), prefix="f(", suffix=")\n", mode=Mode.FIM)
 
     assert "".join(texts) == "g(a)"
 
@@ -139,7 +141,7 @@ async def test_an_engine_error_is_raised() -> None:
     trace = make_trace()
 
     with pytest.raises(OSError, match="planted"):
-        await _filtered(FakeEngine(chunks_of("b", stop=None), error=OSError("planted")), trace)
+        await _run_filter(FakeEngine(chunks_of("b", stop=None), error=OSError("planted")), trace)
 
     assert trace.finish_reason is None
 
@@ -197,7 +199,7 @@ async def test_the_filter_reason_is_recorded(
 ) -> None:
     trace = make_trace()
 
-    await _filtered(FakeEngine(chunks_of(*outputs)), trace, **fields)
+    await _run_filter(FakeEngine(chunks_of(*outputs)), trace, **fields)
 
     assert trace.filter_reason == reason
 
@@ -205,15 +207,15 @@ async def test_the_filter_reason_is_recorded(
 async def test_a_line_that_breaks_the_syntax_is_withheld() -> None:
     trace = make_trace()
 
-    await _filtered(FakeEngine(chunks_of("f(b", "))")), trace)
+    await _run_filter(FakeEngine(chunks_of("f(b", "))")), trace)
 
-    assert _ending(trace) == (FinishReason.FILTERED, FilterReason.SYNTAX)
+    assert _reasons(trace) == (FinishReason.FILTERED, FilterReason.SYNTAX)
 
 
 async def test_a_variant_may_disable_the_parser() -> None:
     trace, variant = make_trace(), Variant(name="a/b", filter="plain")
 
-    texts = await _filtered(FakeEngine(chunks_of("f(b", "))")), trace, variant=variant)
+    texts = await _run_filter(FakeEngine(chunks_of("f(b", "))")), trace, variant=variant)
 
     assert ("".join(texts), trace.finish_reason) == ("f(b))", FinishReason.STOP)
 
@@ -221,7 +223,7 @@ async def test_a_variant_may_disable_the_parser() -> None:
 async def test_a_language_without_a_grammar_is_not_parsed() -> None:
     trace = make_trace()
 
-    await _filtered(FakeEngine(chunks_of("f(b))")), trace, language="kotlin")
+    await _run_filter(FakeEngine(chunks_of("f(b))")), trace, language="kotlin")
 
     assert trace.finish_reason is FinishReason.STOP
 
@@ -230,7 +232,7 @@ async def test_a_tenant_may_disable_the_secret_filter() -> None:
     trace, line = make_trace(), "a\npassword = 'hunter2-and-more'"
     policy = make_policy(has_secret_filter=False)
 
-    texts = await _filtered(
+    texts = await _run_filter(
         FakeEngine(chunks_of(line)), trace, principal=make_principal(policy=policy), prefix=""
     )
 
@@ -242,7 +244,7 @@ async def test_a_secret_far_before_the_cursor_is_ignored(is_raw: bool) -> None:
     before = "run(key='ghp_" + "a1B2" * 9 + "', " + "x=1, " * 60
     engine = FakeEngine(chunks_of("y=2"))
 
-    texts = await _filtered(engine, make_trace(), prefix=before, is_raw=is_raw)
+    texts = await _run_filter(engine, make_trace(), prefix=before, is_raw=is_raw)
 
     assert texts == ["y=2"]
 
@@ -250,7 +252,7 @@ async def test_a_secret_far_before_the_cursor_is_ignored(is_raw: bool) -> None:
 async def test_a_long_line_is_not_a_secret() -> None:
     trace, output = make_trace(), "1, " * 1_000 + "1]"
 
-    texts = await _filtered(FakeEngine(chunks_of(output)), trace, prefix="x = [", mode=Mode.FIM)
+    texts = await _run_filter(FakeEngine(chunks_of(output)), trace, prefix="x = [", mode=Mode.FIM)
 
     assert ("".join(texts), trace.finish_reason) == (output, FinishReason.STOP)
 
@@ -259,17 +261,15 @@ async def test_truncating_a_broken_end_ends_the_engine_request() -> None:
     broken = [f"    {number} = ]\n" for number in range(100)]
     engine = FakeEngine(chunks_of("if b:\n", *broken), hangs=True)
 
-    await _filtered(engine, make_trace(), prefix="", mode=Mode.BLOCK)
+    await _run_filter(engine, make_trace(), prefix="", mode=Mode.BLOCK)
 
     assert engine.num_open == 0
     assert engine.num_yielded < 20  # of 101 chunks
 
 
 async def test_a_chat_is_unchanged() -> None:
-    messages = (ChatMessage("user", "Why?"),)
-
-    texts = await _filtered(
-        FakeEngine(chunks_of("  a)", "\n\n")), make_trace(), messages=messages, mode=Mode.CHAT
+    texts = await _run_filter(
+        FakeEngine(chunks_of("  a)", "\n\n")), make_trace(), messages=_MESSAGES, mode=Mode.CHAT
     )
 
     assert "".join(texts) == "  a)\n\n"
@@ -281,25 +281,27 @@ _VERBATIM: list[dict[str, Any]] = [
     {"is_raw": True, "prefix": "# aws\n"},
     {"messages": _MESSAGES, "mode": Mode.CHAT, "prefix": ""},
 ]
-_AWS = "AKIA" + "Z7QK3M5X9W2P4R8T"
-# 400 characters, so 400 chunks if each character is one.
+_AWS_KEY = "AKIA" + "Z7QK3M5X9W2P4R8T"
+# 400 characters, so 400 chunks if each character is a chunk.
 _LONG = "".join(f"call_{number}(argument_{number})\n" for number in range(20))
 
 
 class _AllPublic:
+    """An index in which all text is public code."""
+
     def contains(self, _hashed: int) -> bool:
         return True
 
 
 @pytest.mark.parametrize("fields", _VERBATIM)
 async def test_a_secret_is_withheld_from_raw_prompts_and_chats(fields: dict[str, Any]) -> None:
-    engine = FakeEngine(chunks_of("key = '", _AWS[:9], _AWS[9:], "'\n", "more"), hangs=True)
+    engine = FakeEngine(chunks_of("key = '", _AWS_KEY[:9], _AWS_KEY[9:], "'\n", "more"), hangs=True)
     trace = make_trace()
 
-    texts = await _filtered(engine, trace, **fields)
+    texts = await _run_filter(engine, trace, **fields)
 
-    assert _AWS not in "".join(texts)
-    assert _ending(trace) == (FinishReason.FILTERED, FilterReason.SECRET)
+    assert _AWS_KEY not in "".join(texts)
+    assert _reasons(trace) == (FinishReason.FILTERED, FilterReason.SECRET)
     assert engine.num_open == 0
 
 
@@ -307,13 +309,13 @@ async def test_a_secret_is_withheld_from_raw_prompts_and_chats(fields: dict[str,
 async def test_a_secret_on_a_later_line_ends_raw_prompts_and_chats(
     fields: dict[str, Any],
 ) -> None:
-    trace, outputs = make_trace(), ("a\n", " \n", "key = '", _AWS, "'\nmore\n")
+    trace, outputs = make_trace(), ("a\n", " \n", "key = '", _AWS_KEY, "'\nmore\n")
 
-    texts = await _filtered(FakeEngine(chunks_of(*outputs)), trace, **fields)
+    texts = await _run_filter(FakeEngine(chunks_of(*outputs)), trace, **fields)
 
     assert "".join(texts).startswith("a\n \n")
-    assert _AWS not in "".join(texts)
-    assert _ending(trace) == (FinishReason.FILTERED, FilterReason.SECRET)
+    assert _AWS_KEY not in "".join(texts)
+    assert _reasons(trace) == (FinishReason.FILTERED, FilterReason.SECRET)
 
 
 @pytest.mark.parametrize("fields", _VERBATIM)
@@ -321,10 +323,11 @@ async def test_public_code_is_withheld_from_raw_prompts_and_chats(fields: dict[s
     engine, trace = FakeEngine(chunks_of(*_LONG), hangs=True), make_trace()
     principal = make_principal(policy=make_policy(has_public_code_filter=True))
 
-    await _filtered(engine, trace, principal=principal, public_code=_AllPublic(), **fields)
+    await _run_filter(engine, trace, principal=principal, public_code=_AllPublic(), **fields)
 
-    assert _ending(trace) == (FinishReason.FILTERED, FilterReason.PUBLIC_CODE)
-    assert (engine.num_open, engine.num_yielded < 200) == (0, True)
+    assert _reasons(trace) == (FinishReason.FILTERED, FilterReason.PUBLIC_CODE)
+    assert engine.num_open == 0
+    assert engine.num_yielded < 200  # of 400 chunks
 
 
 @pytest.mark.parametrize("fields", _VERBATIM)
@@ -344,7 +347,7 @@ async def test_harmless_raw_prompts_and_chats_are_unchanged(
     )
     trace = make_trace()
 
-    texts = await _filtered(
+    texts = await _run_filter(
         FakeEngine(chunks_of(*outputs)), trace, principal=make_principal(policy=policy), **fields
     )
 
@@ -365,18 +368,19 @@ async def test_public_code_is_withheld_and_ends_the_engine_request() -> None:
     engine, trace = FakeEngine(chunks_of(*_LONG), hangs=True), make_trace()
     principal = make_principal(policy=make_policy(has_public_code_filter=True))
 
-    await _filtered(
+    await _run_filter(
         engine, trace, principal=principal, prefix="", mode=Mode.BLOCK, public_code=_AllPublic()
     )
 
-    assert _ending(trace) == (FinishReason.FILTERED, FilterReason.PUBLIC_CODE)
-    assert (engine.num_open, engine.num_yielded < 200) == (0, True)
+    assert _reasons(trace) == (FinishReason.FILTERED, FilterReason.PUBLIC_CODE)
+    assert engine.num_open == 0
+    assert engine.num_yielded < 200  # of 400 chunks
 
 
 async def test_public_code_is_not_checked_without_the_policy() -> None:
     trace = make_trace()
 
-    await _filtered(
+    await _run_filter(
         FakeEngine(chunks_of(_LONG)), trace, prefix="", mode=Mode.BLOCK, public_code=_AllPublic()
     )
 
@@ -388,6 +392,6 @@ async def test_a_missing_public_code_index_is_logged_once() -> None:
 
     with capture_logs() as logs:
         for _ in range(2):
-            await _filtered(FakeEngine(chunks_of("b")), make_trace(), principal=principal)
+            await _run_filter(FakeEngine(chunks_of("b")), make_trace(), principal=principal)
 
     assert [entry["event"] for entry in logs] == ["filter.no_public_code_index"]

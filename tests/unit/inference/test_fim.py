@@ -69,8 +69,6 @@ NATIVE = {
     "codestral": "<s> [SUFFIX] S [PREFIX] P",
     "seed-coder": "<[fim-suffix]> S <[fim-prefix]> P <[fim-middle]>",
 }
-
-
 # The order of Caret's layout `stable`.
 STABLE = {
     "qwen": "<|fim_prefix|> <|fim_suffix|> S <|fim_middle|> P",
@@ -85,15 +83,15 @@ STABLE = {
 }
 
 
-def _tokens(*vocabulary: str) -> Tokenizer:
-    tokenizer = HfTokenizer(BPE())
-    tokenizer.add_special_tokens([AddedToken(token, special=True) for token in vocabulary])
-    tokenizer.add_tokens(["P", "S", "F"])
-    return Tokenizer(tokenizer)
+def _make_tokenizer(*vocabulary: str) -> Tokenizer:
+    hf_tokenizer = HfTokenizer(BPE())
+    hf_tokenizer.add_special_tokens([AddedToken(token, special=True) for token in vocabulary])
+    hf_tokenizer.add_tokens(["P", "S", "F"])
+    return Tokenizer(hf_tokenizer)
 
 
 def _family(name: str) -> ModelFamily:
-    return detect_family(_tokens(*VOCABULARIES[name]).get_token_id, model="m")
+    return detect_family(_make_tokenizer(*VOCABULARIES[name]).get_token_id, model="m")
 
 
 def test_this_file_covers_every_family() -> None:
@@ -110,72 +108,76 @@ def test_a_tokenizer_without_markers_is_rejected_with_the_models_name(
     vocabulary: tuple[str, ...],
 ) -> None:
     with pytest.raises(BadSetting, match="my-chat-model"):
-        detect_family(_tokens(*vocabulary).get_token_id, model="my-chat-model")
+        detect_family(_make_tokenizer(*vocabulary).get_token_id, model="my-chat-model")
 
 
 @pytest.mark.parametrize("name", NATIVE)
 def test_a_prompt_has_the_order_of_its_family(name: str) -> None:
-    tokens = _tokens(*VOCABULARIES[name])
+    tokenizer = _make_tokenizer(*VOCABULARIES[name])
     family = _family(name)
-    expected = [tokens.get_token_id(token) for token in NATIVE[name].split()]
-    parts = PromptParts([], tokens.encode("S"), tokens.encode("P"), [])
+    expected = [tokenizer.get_token_id(token) for token in NATIVE[name].split()]
+    parts = PromptParts([], tokenizer.encode("S"), tokenizer.encode("P"), [])
 
-    assert lay_out(family.order, resolve_markers(family, tokens), parts) == expected
+    assert lay_out(family.order, resolve_markers(family, tokenizer), parts) == expected
 
 
 @pytest.mark.parametrize("order", list(FimOrder))
 def test_other_files_come_between_the_start_and_the_first_marker(order: FimOrder) -> None:
-    tokens = _tokens(*CODELLAMA)
-    markers = resolve_markers(_family("codellama"), tokens)
+    tokenizer = _make_tokenizer(*CODELLAMA)
+    markers = resolve_markers(_family("codellama"), tokenizer)
     parts = PromptParts(
-        [SegmentTokens(SegmentKind.FILES, tokens.encode("F"))], suffix=[], prefix=[], prefix_tail=[]
+        [SegmentTokens(SegmentKind.FILES, tokenizer.encode("F"))],
+        suffix=[],
+        prefix=[],
+        prefix_tail=[],
     )
 
     laid_out = lay_out(order, markers, parts)
 
-    assert laid_out[:2] == [tokens.get_token_id("<s>"), tokens.get_token_id("F")]
+    assert laid_out[:2] == [tokenizer.get_token_id("<s>"), tokenizer.get_token_id("F")]
     assert laid_out[2] in (*markers.prefix, *markers.suffix)
 
 
 @pytest.mark.parametrize("name", VOCABULARIES)
 def test_every_marker_of_a_family_ends_a_completion(name: str) -> None:
-    tokens, family = _tokens(*VOCABULARIES[name]), _family(name)
-    stops = resolve_stop_token_ids(family, tokens)
-
+    tokenizer, family = _make_tokenizer(*VOCABULARIES[name]), _family(name)
     markers = (family.prefix, family.suffix, family.middle, family.file_separator)
-    marker_ids = {tokens.get_token_id(marker) for marker in (*markers, *family.ends) if marker}
-    assert set(stops) == marker_ids | ({tokens.get_token_id(family.repository or "")} - {None})
+    marker_ids = {tokenizer.get_token_id(marker) for marker in (*markers, *family.ends) if marker}
+
+    stops = resolve_stop_token_ids(family, tokenizer)
+
+    assert set(stops) == marker_ids | ({tokenizer.get_token_id(family.repository or "")} - {None})
 
 
 def test_an_end_marker_missing_from_the_tokenizer_is_left_out() -> None:
-    tokens = _tokens("<fim_prefix>", "<fim_suffix>", "<fim_middle>")
+    tokenizer = _make_tokenizer("<fim_prefix>", "<fim_suffix>", "<fim_middle>")
 
-    stops = resolve_stop_token_ids(detect_family(tokens.get_token_id, model="m"), tokens)
+    stops = resolve_stop_token_ids(detect_family(tokenizer.get_token_id, model="m"), tokenizer)
 
-    assert len(stops) == 3
+    assert len(stops) == 3  # the three markers of this tokenizer
 
 
 @pytest.mark.parametrize("name", STABLE)
 def test_the_stable_layout_has_the_suffix_first_and_the_prefix_last(name: str) -> None:
-    tokens, family = _tokens(*VOCABULARIES[name]), _family(name)
-    expected = [tokens.get_token_id(token) for token in STABLE[name].split()]
-    parts = PromptParts([], tokens.encode("S"), tokens.encode("P"), [])
+    tokenizer, family = _make_tokenizer(*VOCABULARIES[name]), _family(name)
+    expected = [tokenizer.get_token_id(token) for token in STABLE[name].split()]
+    parts = PromptParts([], tokenizer.encode("S"), tokenizer.encode("P"), [])
 
     order = resolve_order(LAYOUTS["stable"], family)
 
-    assert lay_out(order, resolve_markers(family, tokens), parts) == expected
+    assert lay_out(order, resolve_markers(family, tokenizer), parts) == expected
 
 
 def test_the_efim_layout_puts_the_end_of_the_prefix_after_the_last_marker() -> None:
-    tokens, family = _tokens(*QWEN), _family("qwen")
-    parts = PromptParts([], tokens.encode("S"), tokens.encode("P"), tokens.encode("F"))
+    tokenizer, family = _make_tokenizer(*QWEN), _family("qwen")
+    parts = PromptParts([], tokenizer.encode("S"), tokenizer.encode("P"), tokenizer.encode("F"))
 
     laid_out = lay_out(
-        resolve_order(LAYOUTS["efim"], family), resolve_markers(family, tokens), parts
+        resolve_order(LAYOUTS["efim"], family), resolve_markers(family, tokenizer), parts
     )
 
     expected = ["<|fim_prefix|>", "P", "<|fim_suffix|>", "S", "<|fim_middle|>", "F"]
-    assert laid_out == [tokens.get_token_id(token) for token in expected]
+    assert laid_out == [tokenizer.get_token_id(token) for token in expected]
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -184,13 +186,15 @@ def test_a_family_without_a_middle_marker_has_only_one_order(layout: str) -> Non
 
 
 @pytest.mark.parametrize(
-    ("name", "ends"),
+    ("name", "is_text_last"),
     [("qwen", True), ("codellama", True), ("codestral", True), ("seed-coder", False)],
 )
-def test_ends_with_text_is_true_unless_a_marker_follows_the_prefix(name: str, ends: bool) -> None:
+def test_ends_with_text_is_true_unless_a_marker_follows_the_prefix(
+    name: str, is_text_last: bool
+) -> None:
     family = _family(name)
 
-    assert ends_with_text(resolve_order(LAYOUTS["stable"], family), family) is ends
+    assert ends_with_text(resolve_order(LAYOUTS["stable"], family), family) is is_text_last
 
 
 @pytest.mark.parametrize("family", UNDETECTABLE_FAMILIES, ids=lambda family: family.name)

@@ -122,7 +122,7 @@ def test_the_parser_never_raises(text: str, markers: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("file", "ending"),
+    ("file_template", "ending"),
     [
         ("<file_sep>{number}.py\nx", "<file_sep>now.py\n<fim_prefix>p<fim_suffix>s<fim_middle>"),
         (
@@ -132,9 +132,11 @@ def test_the_parser_never_raises(text: str, markers: list[str]) -> None:
     ],
 )
 @pytest.mark.parametrize("count", [1, MAX_FILES, MAX_FILES + 1, 10_000])
-def test_the_files_nearest_to_the_cursor_are_kept(file: str, ending: str, count: int) -> None:
+def test_the_files_nearest_to_the_cursor_are_kept(
+    file_template: str, ending: str, count: int
+) -> None:
     parsed = parse_fim_prompt(
-        "".join(file.format(number=number) for number in range(count)) + ending
+        "".join(file_template.format(number=number) for number in range(count)) + ending
     )
 
     assert parsed is not None

@@ -23,8 +23,9 @@ from tests.fakes.http_gateway import send_request
 from tests.fakes.requests import make_trace
 
 _DOCUMENT: Final = Path(__file__).parents[3] / "platform" / "docs" / "clients.md"
-_ENDED: Final = sorted(set(FinishReason) - {FinishReason.ERROR})  # errors have a separate response
-_WITHOUT_TEXT: Final = sorted({*_ENDED} - {FinishReason.STOP, FinishReason.LENGTH})
+# Without ERROR: errors have a separate response.
+_REASONS: Final = sorted(set(FinishReason) - {FinishReason.ERROR})
+_REASONS_WITHOUT_TEXT: Final = sorted({*_REASONS} - {FinishReason.STOP, FinishReason.LENGTH})
 _MESSAGES: Final = [{"role": "user", "content": "a"}]
 _BODIES: Final[dict[str, tuple[str, dict[str, Any]]]] = {
     "openai": ("/v1/completions", {"prompt": "a"}),
@@ -62,13 +63,14 @@ def _last_event(server: FakeServer) -> Any:
     return json.loads(lines[-1].removeprefix("data: "))
 
 
-def _value(event: Any) -> str:
+def _finish_reason_of(event: Any) -> str:
+    """Return the finish reason in the protocol's own field."""
     if "choices" in event:
         return str(event["choices"][0]["finish_reason"])
     return str(event.get("stop_type", event.get("done_reason")))
 
 
-@pytest.mark.parametrize("finish_reason", _WITHOUT_TEXT)
+@pytest.mark.parametrize("finish_reason", _REASONS_WITHOUT_TEXT)
 @pytest.mark.parametrize("protocol", _BODIES)
 async def test_an_empty_response_has_its_finish_reason_in_a_header(
     protocol: str, finish_reason: FinishReason
@@ -78,7 +80,7 @@ async def test_an_empty_response_has_its_finish_reason_in_a_header(
     assert (server.status, server.headers["x-caret-finish-reason"]) == (200, finish_reason.value)
 
 
-@pytest.mark.parametrize("finish_reason", _WITHOUT_TEXT)
+@pytest.mark.parametrize("finish_reason", _REASONS_WITHOUT_TEXT)
 @pytest.mark.parametrize("protocol", _STREAMED)
 async def test_an_empty_stream_has_its_finish_reason_in_a_header(
     protocol: str, finish_reason: FinishReason
@@ -89,14 +91,15 @@ async def test_an_empty_stream_has_its_finish_reason_in_a_header(
 
 
 @pytest.mark.parametrize("is_streamed", [False, True])
-@pytest.mark.parametrize("finish_reason", _WITHOUT_TEXT)
+@pytest.mark.parametrize("finish_reason", _REASONS_WITHOUT_TEXT)
 @pytest.mark.parametrize("protocol", _STREAMED)
 async def test_an_empty_response_is_distinguishable_from_an_empty_completion(
     protocol: str, finish_reason: FinishReason, is_streamed: bool
 ) -> None:
     event = _last_event(await _respond_dropped(protocol, finish_reason, is_streamed=is_streamed))
 
-    assert _value(event) == _SUBSTITUTES.get(protocol, finish_reason.value)
+    assert _finish_reason_of(event) == _SUBSTITUTES.get(protocol, finish_reason.value)
+    # Ollama's own field has Caret's finish reasons, so its events need no additional field.
     assert event.get("caret_finish_reason", event.get("done_reason")) == finish_reason.value
 
 
@@ -108,7 +111,7 @@ async def test_an_ordinary_response_has_no_additional_fields(
     server = await _respond(FakeGateway(), protocol, is_streamed=is_streamed)
 
     event = _last_event(server)
-    assert _value(event) in ("stop", "eos")
+    assert _finish_reason_of(event) in ("stop", "eos")
     assert "caret_finish_reason" not in event
     assert server.headers.get("x-caret-finish-reason") == (None if is_streamed else "stop")
 
@@ -122,7 +125,7 @@ async def test_the_last_event_has_the_finish_reason_of_a_stream_withheld_at_its_
 
     event = _last_event(server)
     assert "x-caret-finish-reason" not in server.headers
-    assert (_value(event), event["caret_finish_reason"]) == ("error", "filtered")
+    assert (_finish_reason_of(event), event["caret_finish_reason"]) == ("error", "filtered")
 
 
 async def test_a_complete_response_contains_no_withheld_text() -> None:
@@ -136,7 +139,7 @@ async def test_a_complete_response_contains_no_withheld_text() -> None:
     assert _last_event(server)["choices"][0]["message"]["content"] == ""
 
 
-@pytest.mark.parametrize("finish_reason", _ENDED)
+@pytest.mark.parametrize("finish_reason", _REASONS)
 async def test_openais_client_types_accept_every_response(finish_reason: FinishReason) -> None:
     complete = await _respond_dropped("openai", finish_reason, is_streamed=False)
     streamed = await _respond_dropped("openai", finish_reason, is_streamed=True)
@@ -154,23 +157,24 @@ async def test_a_warm_up_has_no_finish_reason(body: dict[str, Any]) -> None:
     server = await send_request(FakeGateway(), "/infill", {"input_prefix": "a", **body})
 
     assert "x-caret-finish-reason" not in server.headers
-    assert _value(_last_event(server)) == "eos"
+    assert _finish_reason_of(_last_event(server)) == "eos"
 
 
 def test_the_documented_table_matches_the_code() -> None:
     lines = _DOCUMENT.read_text(encoding="utf-8").split("\n")
     start = next(
-        place for place, line in enumerate(lines) if line.startswith("| reason for the end |")
+        index for index, line in enumerate(lines) if line.startswith("| reason for the end |")
     )
+    # The rows follow the header and a line of dashes. Their first cells explain the reasons.
     rows = [
         [cell.strip().strip("`") for cell in line.strip("|").split("|")][1:]
-        for line in lines[start + 2 : start + 2 + len(_ENDED)]
+        for line in lines[start + 2 : start + 2 + len(_REASONS)]
     ]
 
-    assert sorted(rows) == [_row(finish_reason) for finish_reason in _ENDED]
+    assert sorted(rows) == [_table_row(finish_reason) for finish_reason in _REASONS]
 
 
-def _row(finish_reason: FinishReason) -> list[str]:
+def _table_row(finish_reason: FinishReason) -> list[str]:
     trace = make_trace()
     trace.finish(finish_reason)
     return [

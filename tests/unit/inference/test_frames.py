@@ -54,7 +54,7 @@ def _rejection(frame: Any) -> InvalidFrame:
     return rejected.value
 
 
-def test_a_complete_frame_needs_few_fields() -> None:
+def test_a_complete_frame_needs_only_an_id_and_a_prefix() -> None:
     frame = decode_frame('{"type":"complete","id":"1","prefix":"a"}')
 
     assert frame == CompleteFrame(id="1", prefix="a")

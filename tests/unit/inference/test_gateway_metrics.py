@@ -20,7 +20,7 @@ from inference.recording.metrics.gateway_metrics import (
 from tests.fakes.clock import FakeClock
 from tests.fakes.pools import make_pool, make_pools
 from tests.fakes.tenants import ACME, ROOT_SECRET
-from tests.unit.inference.test_completion_metrics import value
+from tests.unit.inference.test_completion_metrics import sample_value
 
 # Metrics of two engines behind one address, as vLLM exports them.
 PAGE = """\
@@ -73,23 +73,23 @@ def test_completions_in_flight_and_the_journal_backlog_are_current() -> None:
     gauges = make_gauges(FakeClock())
 
     with gauges.concurrency.acquire(ACME, max_of_tenant=5):
-        assert value(gauges.collect(), "caret_completions_in_flight") == 1
+        assert sample_value(gauges.collect(), "caret_completions_in_flight") == 1
 
-    assert value(gauges.collect(), "caret_completions_in_flight") == 0
-    assert value(gauges.collect(), "caret_journal_segments") == 4
-    assert value(gauges.collect(), "caret_journal_unwritten_records") == 2
-    assert value(gauges.collect(), "process_resident_memory_bytes")
+    assert sample_value(gauges.collect(), "caret_completions_in_flight") == 0
+    assert sample_value(gauges.collect(), "caret_journal_segments") == 4
+    assert sample_value(gauges.collect(), "caret_journal_unwritten_records") == 2
+    assert sample_value(gauges.collect(), "process_resident_memory_bytes")
 
 
 def test_snapshots_have_no_age_before_the_first_sync() -> None:
     clock = FakeClock()
     gauges = make_gauges(clock)
-    assert value(gauges.collect(), "caret_snapshot_age_seconds") is None
+    assert sample_value(gauges.collect(), "caret_snapshot_age_seconds") is None
 
     gauges.snapshot_store.mark_synced()
     clock.pass_s(7)
 
-    assert value(gauges.collect(), "caret_snapshot_age_seconds") == 7
+    assert sample_value(gauges.collect(), "caret_snapshot_age_seconds") == 7
 
 
 def test_each_replica_has_its_load_and_circuit_state() -> None:
@@ -101,13 +101,20 @@ def test_each_replica_has_its_load_and_circuit_state() -> None:
     with replicas.attempt(first):
         families = list(gauges.collect())
 
-    assert value(families, "caret_replica_requests_in_flight", replica=first.name) == 1
-    assert value(families, "caret_replica_requests_in_flight", replica=second.name) == 0
-    assert value(families, "caret_replica_circuit_state", replica=second.name, circuit="open") == 1
+    assert sample_value(families, "caret_replica_requests_in_flight", replica=first.name) == 1
+    assert sample_value(families, "caret_replica_requests_in_flight", replica=second.name) == 0
     assert (
-        value(families, "caret_replica_circuit_state", replica=second.name, circuit="closed") == 0
+        sample_value(families, "caret_replica_circuit_state", replica=second.name, circuit="open")
+        == 1
     )
-    assert value(families, "caret_replica_circuit_state", replica=first.name, circuit="closed") == 1
+    assert (
+        sample_value(families, "caret_replica_circuit_state", replica=second.name, circuit="closed")
+        == 0
+    )
+    assert (
+        sample_value(families, "caret_replica_circuit_state", replica=first.name, circuit="closed")
+        == 1
+    )
 
 
 def test_an_ejected_replica_is_exported() -> None:
@@ -122,8 +129,8 @@ def test_an_ejected_replica_is_exported() -> None:
         clock.pass_s(2.0)
         families = list(gauges.collect())
 
-    assert value(families, "caret_replica_ejected", replica=first.name) == 1
-    assert value(families, "caret_replica_ejected", replica=second.name) == 0
+    assert sample_value(families, "caret_replica_ejected", replica=first.name) == 1
+    assert sample_value(families, "caret_replica_ejected", replica=second.name) == 0
 
 
 async def test_rerouted_requests_are_exported() -> None:
@@ -144,18 +151,18 @@ async def test_rerouted_requests_are_exported() -> None:
     families = list(gauges.collect())
 
     assert (
-        value(families, "caret_replica_rerouted_requests_total", replica=first.name)
+        sample_value(families, "caret_replica_rerouted_requests_total", replica=first.name)
         == MAX_CONSECUTIVE_LATE
     )
-    assert value(families, "caret_replica_rerouted_requests_total", replica=second.name) == 0
+    assert sample_value(families, "caret_replica_rerouted_requests_total", replica=second.name) == 0
 
 
 def test_pools_and_their_replicas_are_exported() -> None:
     families = list(make_gauges(FakeClock()).collect())
 
-    assert value(families, "caret_pool", pool="demo-fast", tier="fast", model="demo") == 1
+    assert sample_value(families, "caret_pool", pool="demo-fast", tier="fast", model="demo") == 1
     labels = {"pool": "demo-fast", "replica": "engine-2:8000", "speculation": ""}
-    assert value(families, "caret_pool_replica_info", **labels) == 1
+    assert sample_value(families, "caret_pool_replica_info", **labels) == 1
 
 
 def test_draining_and_cooldown_are_exported() -> None:
@@ -169,12 +176,13 @@ def test_draining_and_cooldown_are_exported() -> None:
     clock.pass_s(0.5)
     families = list(gauges.collect())
 
-    assert value(families, "caret_replica_drained", replica=first.name) == 1
-    assert value(families, "caret_replica_drained", replica=second.name) == 0
+    assert sample_value(families, "caret_replica_drained", replica=first.name) == 1
+    assert sample_value(families, "caret_replica_drained", replica=second.name) == 0
     assert (
-        value(families, "caret_replica_cooldown_seconds", replica=second.name) == COOLDOWN_S - 0.5
+        sample_value(families, "caret_replica_cooldown_seconds", replica=second.name)
+        == COOLDOWN_S - 0.5
     )
-    assert value(families, "caret_replica_cooldown_seconds", replica=first.name) is None
+    assert sample_value(families, "caret_replica_cooldown_seconds", replica=first.name) is None
 
 
 async def test_engines_behind_one_address_are_combined() -> None:
@@ -184,12 +192,12 @@ async def test_engines_behind_one_address_are_combined() -> None:
     await poller.poll()
 
     families = list(poller.collect())
-    assert value(families, "caret_engine_up", replica=replica.name) == 1
-    assert value(families, "caret_engine_requests_running") == 5
-    assert value(families, "caret_engine_requests_waiting") == 7
-    assert value(families, "caret_engine_kv_cache_usage_ratio") == 0.75
-    assert value(families, "caret_engine_prefix_cache_queries_total") == 5000
-    assert value(families, "caret_engine_prefix_cache_hits_total") == 3600
+    assert sample_value(families, "caret_engine_up", replica=replica.name) == 1
+    assert sample_value(families, "caret_engine_requests_running") == 5
+    assert sample_value(families, "caret_engine_requests_waiting") == 7
+    assert sample_value(families, "caret_engine_kv_cache_usage_ratio") == 0.75
+    assert sample_value(families, "caret_engine_prefix_cache_queries_total") == 5000
+    assert sample_value(families, "caret_engine_prefix_cache_hits_total") == 3600
 
 
 async def test_an_unreachable_engine_is_down_and_has_no_old_values() -> None:
@@ -201,8 +209,8 @@ async def test_an_unreachable_engine_is_down_and_has_no_old_values() -> None:
     reader.values[replica.name] = None
     await poller.poll()
 
-    assert value(poller.collect(), "caret_engine_up") == 0
-    assert value(poller.collect(), "caret_engine_requests_running") is None
+    assert sample_value(poller.collect(), "caret_engine_up") == 0
+    assert sample_value(poller.collect(), "caret_engine_requests_running") is None
 
 
 async def test_a_hanging_engine_does_not_block_the_poller(
@@ -214,7 +222,7 @@ async def test_a_hanging_engine_does_not_block_the_poller(
 
     await poller.poll()
 
-    assert value(poller.collect(), "caret_engine_up") == 0
+    assert sample_value(poller.collect(), "caret_engine_up") == 0
 
 
 def test_metrics_of_other_programs_are_left_out() -> None:
@@ -233,8 +241,9 @@ async def test_a_blocked_event_loop_shows_as_lag() -> None:
     probing = asyncio.create_task(lag.run())
     await asyncio.sleep(0)
 
-    clock.pass_s(PROBE_EVERY_S + 0.3)  # the clock's reading when the probe wakes up
+    # When the probe wakes up, the fake clock shows that it is 0.3 s late.
+    clock.pass_s(PROBE_EVERY_S + 0.3)
     await asyncio.sleep(PROBE_EVERY_S * 1.5)
     probing.cancel()
 
-    assert value(lag.collect(), "caret_event_loop_lag_seconds_sum") == pytest.approx(0.3)
+    assert sample_value(lag.collect(), "caret_event_loop_lag_seconds_sum") == pytest.approx(0.3)

@@ -59,4 +59,5 @@ def test_no_period_exceeds_its_rate_plus_one_capacity(
     for first, (start_s, _) in enumerate(spent):
         for last in range(first, len(spent)):
             units = sum(units for _, units in spent[first : last + 1])
-            assert units <= CAPACITY + (spent[last][0] - start_s) / INTERVAL_S + 1e-3
+            period_s = spent[last][0] - start_s
+            assert units <= CAPACITY + period_s / INTERVAL_S + 1e-3  # 1e-3: rounding errors

@@ -358,7 +358,7 @@ async def test_a_completion_over_the_time_limit_is_ended() -> None:
     assert engine.num_open == 0
 
 
-async def test_the_error_is_too_slow_if_a_slow_client_used_up_the_time() -> None:
+async def test_a_slow_client_that_used_up_the_time_gets_the_error_too_slow() -> None:
     engine = FakeEngine(chunks_of("a", stop=None), hangs=True)
     trace = make_trace()
     trace.client_wait_s = MAX_SEND_S + 1

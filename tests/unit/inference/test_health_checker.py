@@ -73,8 +73,9 @@ async def test_the_status_code_decides_the_health(status: int, health: HealthSta
 
 
 async def test_an_unreachable_replica_is_unhealthy() -> None:
-    async with _server(200) as url, aiohttp.ClientSession() as session:
-        pass
+    async with _server(200) as url:
+        pass  # no server is at this URL afterwards
+
     async with aiohttp.ClientSession() as session:
         assert await VllmHealth(session).check(Replica(name="", url=url)) is HealthStatus.UNHEALTHY
 

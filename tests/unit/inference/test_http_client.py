@@ -89,19 +89,19 @@ async def test_lines_in_quick_succession_are_returned_together(
     monkeypatch.setattr(http_connection, "PACE_S", STALL_S / 10)
     async with serving(HEAD + chunk(b"data: a\n")) as (server, client):
         response = await client.post(server.url, b"{}")
-        first = await response.read_lines()
+        first_lines = await response.read_lines()
         for line in (b"data: b\n", b"data: c\n"):
             server.writers[0].write(chunk(line))
             await asyncio.sleep(0.001)
 
-        together = await response.read_lines()
+        later_lines = await response.read_lines()
         response.close()
 
-    assert (first, together) == ([b"a"], [b"b", b"c"])
+    assert (first_lines, later_lines) == ([b"a"], [b"b", b"c"])
 
 
 async def test_the_end_of_a_response_is_reported_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_connection, "PACE_S", 3_600.0)
+    monkeypatch.setattr(http_connection, "PACE_S", 3_600.0)  # longer than the test
     async with serving(HEAD + chunk(b"data: a\n")) as (server, client):
         response = await client.post(server.url, b"{}")
         await response.read_lines()
@@ -113,7 +113,7 @@ async def test_the_end_of_a_response_is_reported_at_once(monkeypatch: pytest.Mon
 
 
 async def test_a_lost_connection_is_reported_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_connection, "PACE_S", 3_600.0)
+    monkeypatch.setattr(http_connection, "PACE_S", 3_600.0)  # longer than the test
     async with serving(HEAD + chunk(b"data: a\n")) as (server, client):
         response = await client.post(server.url, b"{}")
         await response.read_lines()
@@ -184,9 +184,7 @@ async def test_a_new_connection_that_the_server_closes_is_an_error() -> None:
         assert len(server.requests) == 3
 
 
-async def test_idle_connections_are_closed(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_idle_connections_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http_client, "IDLE_TIMEOUT_S", 0.0)
     async with serving(COMPLETE) as (server, client):
         await lines_of(server, client)
@@ -200,7 +198,7 @@ async def test_the_number_of_idle_connections_is_limited(monkeypatch: pytest.Mon
         await asyncio.gather(*(lines_of(server, client) for _ in range(3)))
 
         await wait_until(lambda: server.num_open == 2)
-    assert MAX_IDLE_CONNECTIONS > 2
+    assert MAX_IDLE_CONNECTIONS > 2  # without the lower limit, all connections would be kept
 
 
 GARBAGE: dict[str, bytes] = {

@@ -38,7 +38,7 @@ def make_server(
 
 
 @asynccontextmanager
-async def running(
+async def start_requests(
     gateway: FakeGateway, servers: Sequence[FakeServer]
 ) -> AsyncIterator[list[asyncio.Task[None]]]:
     async with application(gateway) as app, asyncio.timeout(DEADLINE_S):
@@ -49,7 +49,8 @@ async def running(
 
 
 async def serve(gateway: FakeGateway, servers: Sequence[FakeServer]) -> None:
-    async with running(gateway, servers) as tasks:
+    """Send all requests at the same time, and wait for their responses."""
+    async with start_requests(gateway, servers) as tasks:
         await asyncio.gather(*tasks)
 
 
@@ -81,8 +82,9 @@ async def test_a_streamed_request_gets_the_same_events() -> None:
 
     assert len(gateway.engine.requests) == 1
     for server in servers:
-        events = [line[6:] for line in server.body.decode().split("\n\n")[:-2]]
-        choices = [json.loads(event)["choices"][0] for event in events]
+        # The events end with "data: [DONE]" and an empty line.
+        *events, _, _ = server.body.decode().split("\n\n")
+        choices = [json.loads(event.removeprefix("data: "))["choices"][0] for event in events]
         assert "".join(choice["text"] for choice in choices) == "".join(TEXTS)
         assert choices[-1]["finish_reason"] == "stop"
 
@@ -140,7 +142,7 @@ async def test_the_other_identical_requests_are_served_when_the_first_client_lea
     gateway.engine.chunks = chunks_of("b", stop=None)
     first, *other_servers = servers = [make_server(BODY) for _ in range(3)]
 
-    async with running(gateway, servers) as tasks:
+    async with start_requests(gateway, servers) as tasks:
         await wait_until(lambda: gateway.engine.num_yielded == 1)
         gateway.engine.chunks, gateway.engine.hangs = chunks_of(*TEXTS), False
         first.queue_message("http.disconnect")
@@ -155,7 +157,7 @@ async def test_a_waiting_client_can_leave() -> None:
     gateway = make_gateway(hangs=True)
     first, second = servers = [make_server(BODY) for _ in range(2)]
 
-    async with running(gateway, servers) as tasks:
+    async with start_requests(gateway, servers) as tasks:
         await wait_until(lambda: gateway.engine.num_yielded == len(TEXTS))
         second.queue_message("http.disconnect")
         await tasks[1]
@@ -180,7 +182,7 @@ async def test_a_revoked_key_ends_all_identical_requests() -> None:
     gateway = make_gateway(hangs=True)
     servers = [make_server(BODY) for _ in range(3)]
 
-    async with running(gateway, servers) as tasks:
+    async with start_requests(gateway, servers) as tasks:
         await wait_until(lambda: gateway.engine.num_yielded == len(TEXTS))
         revoked = make_credential(KEY, revoked_at_ms=1)
         gateway.snapshot_store.replace(make_snapshot(revoked, version=2))

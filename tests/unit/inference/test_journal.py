@@ -17,6 +17,7 @@ from structlog.testing import capture_logs
 from caret.contracts.usage import OutcomeRecord, encode_records
 from inference.recording.journal import (
     FRAMES_PER_BATCH,
+    SHIP_EVERY_S,
     FileJournal,
     JournalSegment,
     ShipmentReceipt,
@@ -143,7 +144,7 @@ async def test_ingested_segments_are_deleted_and_later_ones_kept(tmp_path: Path)
         await journal.ship(shipper)
     _, second, *_later_segments = _segments(tmp_path)
 
-    shipper.oldest = (2, 0)
+    shipper.oldest = (2, 0)  # the first segment is ingested, and the second one waits
     await journal.ship(shipper)
 
     assert _segments(tmp_path)[0] == second
@@ -201,7 +202,7 @@ async def _run_until_shipped(journal: FileJournal, shipper: FakeShipper, num_rec
     running = asyncio.create_task(journal.run(shipper))
     try:
         await wait_until(lambda: len(shipper.records) >= num_records)
-        await asyncio.sleep(0.1)  # long enough to see a second delivery
+        await asyncio.sleep(1.2 * SHIP_EVERY_S)  # long enough to see a second delivery
     finally:
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
@@ -220,13 +221,15 @@ async def test_a_running_journal_continues_after_a_failed_shipment(tmp_path: Pat
     journal, shipper = FileJournal(tmp_path), FakeShipper(fails=True)
     journal.append(RECORDS[0])
     running = asyncio.create_task(journal.run(shipper))
-    await asyncio.sleep(0.12)
+    with capture_logs() as logs:
+        await wait_until(lambda: bool(logs))
 
     shipper.fails = False
     await wait_until(lambda: bool(shipper.records))
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
 
+    assert [entry["event"] for entry in logs] == ["usage.delivery_failed"]
     assert shipper.records == RECORDS[:1]
 
 

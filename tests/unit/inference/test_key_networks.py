@@ -18,6 +18,7 @@ from tests.fakes.polling import wait_until
 from tests.fakes.tenants import make_credential, make_snapshot
 
 DEADLINE_S = 5
+# The endpoints that need a key, besides those of completions (DIALECTS).
 KEY_PATHS = sorted(
     path
     for path, consumer in OTHER_CONSUMERS.items()
@@ -29,8 +30,8 @@ PUBLIC_PATHS = {"/health", "/healthz"}
 @pytest.fixture
 def gateway() -> FakeGateway:
     gateway = FakeGateway()
-    bound = make_credential(KEY, networks=("192.0.2.0/24",))
-    gateway.snapshot_store.replace(make_snapshot(bound, version=2))
+    restricted = make_credential(KEY, networks=("192.0.2.0/24",))
+    gateway.snapshot_store.replace(make_snapshot(restricted, version=2))
     return gateway
 
 
@@ -62,7 +63,7 @@ async def send_request(gateway: FakeGateway, path: str, address: str) -> FakeSer
     return server
 
 
-def test_public_endpoints_are_listed() -> None:
+def test_only_the_health_checks_need_no_key() -> None:
     assert set(OTHER_CONSUMERS) - set(KEY_PATHS) == PUBLIC_PATHS
 
 
@@ -109,8 +110,8 @@ async def test_an_open_stream_checks_the_network_at_each_completion(gateway: Fak
     running = asyncio.create_task(app(server.scope, server.receive, server.send))
     await wait_until(lambda: bool(server.messages))
 
-    moved = make_credential(KEY, networks=("203.0.113.0/24",))
-    gateway.snapshot_store.replace(make_snapshot(moved, version=3))
+    moved_to_another_network = make_credential(KEY, networks=("203.0.113.0/24",))
+    gateway.snapshot_store.replace(make_snapshot(moved_to_another_network, version=3))
     frame = '{"type":"complete","id":"1","mode":"inline","prefix":"a"}'
     server.queue_message("websocket.receive", text=frame)
     await wait_until(lambda: len(server.messages) > 1)

@@ -66,7 +66,7 @@ async def _resolver(
 
 
 @asynccontextmanager
-async def _running(
+async def _run_resolver(
     server: KubernetesServer, folder: Path, name: str = NAME
 ) -> AsyncIterator[WatchedService]:
     async with _resolver(server, folder, name) as resolver:
@@ -101,7 +101,7 @@ async def test_ready_endpoints_are_resolved_before_any_watch(
 async def test_changes_of_endpoints_arrive_without_another_list(
     server: KubernetesServer, tmp_path: Path
 ) -> None:
-    async with _running(server, tmp_path) as watched_service:
+    async with _run_resolver(server, tmp_path) as watched_service:
         await watched_service.wait_for_watch()
         server.set_slice("engines-b", endpoint("10.0.0.2"))
         await watched_service.wait_for_addresses("10.0.0.1", "10.0.0.2")
@@ -142,7 +142,7 @@ async def test_endpoints_are_listed_again_if_the_version_has_expired(
     server: KubernetesServer, tmp_path: Path
 ) -> None:
     server.max_watch_s = 0.05
-    async with _running(server, tmp_path) as watched_service:
+    async with _run_resolver(server, tmp_path) as watched_service:
         await watched_service.wait_for_watch()
         server.objects.clear()
         server.set_slice("engines-z", endpoint("10.0.0.9"))
@@ -157,7 +157,7 @@ async def test_bookmarks_keep_a_quiet_watch_from_expiring(
     server: KubernetesServer, tmp_path: Path
 ) -> None:
     server.max_watch_s, server.bookmarks_every_s = 0.2, 0.05
-    async with _running(server, tmp_path) as watched_service:
+    async with _run_resolver(server, tmp_path) as watched_service:
         await watched_service.wait_for_watch()
         server.set_slice("others", endpoint("10.9.0.1"), service="others")
         later_version = server.version
@@ -169,7 +169,7 @@ async def test_bookmarks_keep_a_quiet_watch_from_expiring(
 async def test_an_outage_removes_no_address_and_missed_changes_follow(
     server: KubernetesServer, tmp_path: Path
 ) -> None:
-    async with _running(server, tmp_path) as watched_service:
+    async with _run_resolver(server, tmp_path) as watched_service:
         await watched_service.wait_for_watch()
         server.is_broken = True
         await wait_until(lambda: not server.watches)
@@ -189,7 +189,7 @@ async def test_a_hanging_list_does_not_block_the_watch(
 ) -> None:
     monkeypatch.setattr(kubernetes_api, "_LIST_S", 0.05)  # a shorter time limit
     server.release_event = asyncio.Event()
-    async with _running(server, tmp_path) as watched_service:
+    async with _run_resolver(server, tmp_path) as watched_service:
         await wait_until(lambda: server.requests.count("list") > 1)
         server.release_event = None
 
@@ -218,7 +218,7 @@ async def test_a_late_list_does_not_override_newer_changes(
 
 async def test_a_renewed_token_is_read_again(server: KubernetesServer, tmp_path: Path) -> None:
     server.max_watch_s = 0.05
-    async with _running(server, tmp_path) as watched_service:
+    async with _run_resolver(server, tmp_path) as watched_service:
         await watched_service.wait_for_watch()
         server.token = "second"
         (tmp_path / "token").write_text("second")
@@ -266,7 +266,7 @@ async def test_an_api_that_ends_watches_at_once_is_requested_at_intervals(
     server: KubernetesServer, tmp_path: Path
 ) -> None:
     server.max_watch_s = 0.0
-    async with _running(server, tmp_path):
+    async with _run_resolver(server, tmp_path):
         await asyncio.sleep(20 * PAUSE_S)
 
     assert len(server.requests) <= 22  # a list, a watch after each pause, and a margin of one

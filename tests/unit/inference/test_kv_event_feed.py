@@ -57,13 +57,14 @@ class Engine:
         await self.publisher.send_multipart([b"", number.to_bytes(8, "big"), payload])
 
     async def replay(self, router: zmq.asyncio.Socket) -> None:
+        """Respond to requests for a replay until cancelled."""
         while True:
             client, _, first = await router.recv_multipart()
             self.num_replays += 1
             for number, payload in self.replayable:
                 if number >= int.from_bytes(first, "big"):
-                    answer = [client, b"", b"", number.to_bytes(8, "big"), payload]
-                    await router.send_multipart(answer)
+                    response = [client, b"", b"", number.to_bytes(8, "big"), payload]
+                    await router.send_multipart(response)
             await router.send_multipart([client, b"", b"", END, b""])
 
     async def wait_for_blocks(self, num_blocks: int) -> None:
@@ -160,7 +161,7 @@ async def test_a_malformed_batch_resets_the_replica_and_the_feed_continues() -> 
         ([], [0, 1, 0], [SequenceStatus.NEXT, SequenceStatus.NEXT, SequenceStatus.RESTART]),
     ],
 )
-def test_batch_numbers_give_the_status_of_each_batch(
+def test_the_number_of_a_batch_decides_its_status(
     replayed: list[int], live: list[int], statuses: list[SequenceStatus]
 ) -> None:
     sequence = BatchSequence()

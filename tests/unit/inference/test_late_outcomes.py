@@ -36,11 +36,11 @@ async def report(editor: Editor, **fields: Any) -> None:
 
 async def test_an_outcome_of_another_connection_is_recorded_by_request_id() -> None:
     async with open_editor() as editor:
-        requested_id = make_request_id(editor)
-        await report(editor, request_id=requested_id, id="of-the-other", chars=9_000, **PERSISTED)
+        request_id = make_request_id(editor)
+        await report(editor, request_id=request_id, id="of-the-other", chars=9_000, **PERSISTED)
 
     (late,) = editor.journal.late_outcomes
-    assert (late.request_id, late.tenant_id, late.user_id) == (requested_id, ACME, ADA)
+    assert (late.request_id, late.tenant_id, late.user_id) == (request_id, ACME, ADA)
     assert (late.event, late.span_s, late.chars, late.lines) == ("persisted", 30, 9_000, None)
     assert (editor.journal.outcomes, editor.frames) == ([], [])
 
@@ -49,12 +49,12 @@ async def test_a_completion_of_the_same_connection_may_be_named_by_both_ids() ->
     async with open_editor() as editor:
         await editor.says("complete", "1")
         await editor.waits_for_end("1")
-        own = editor.arrivals[0].request_id
-        await report(editor, id="1", request_id=own, chars=9_000)
+        own_request_id = editor.arrivals[0].request_id
+        await report(editor, id="1", request_id=own_request_id, chars=9_000)
 
     (outcome,) = editor.journal.outcomes
     # The gateway knows this completion, so it limits the reported characters to those generated.
-    assert (outcome.request_id, outcome.chars) == (own, 2)
+    assert (outcome.request_id, outcome.chars) == (own_request_id, 2)
     assert editor.journal.late_outcomes == []
 
 
@@ -109,7 +109,7 @@ async def test_outcomes_are_accepted_for_a_day(age_ms: int, ends: list[str]) -> 
         await report(editor, id="1", request_id=make_request_id(editor, age_ms=age_ms))
 
     assert editor.ends("1") == ends
-    assert len(editor.journal.late_outcomes) == (not ends)
+    assert len(editor.journal.late_outcomes) == (0 if ends else 1)
 
 
 @pytest.mark.parametrize(
@@ -143,15 +143,15 @@ async def test_an_outcome_with_a_revoked_key_is_rejected() -> None:
 async def test_late_outcomes_are_rate_limited_per_user() -> None:
     clock, journal = FakeClock(), FakeJournal()
     recorder = LateOutcomeRecorder(clock=clock, append_record=journal.append)
-    requested_id, outcome = new_request_id(now_ms=clock.now_ms()), OutcomeReport(OutcomeEvent.SHOWN)
+    request_id, outcome = new_request_id(now_ms=clock.now_ms()), OutcomeReport(OutcomeEvent.SHOWN)
     for _ in range(MAX_AT_ONCE):
-        recorder.record(make_principal(), requested_id, outcome)
+        recorder.record(make_principal(), request_id, outcome)
 
     with pytest.raises(TooManyRequests, match="too_many_requests"):
-        recorder.record(make_principal(), requested_id, outcome)
-    recorder.record(make_principal(user_id=ALICE), requested_id, outcome)
+        recorder.record(make_principal(), request_id, outcome)
+    recorder.record(make_principal(user_id=ALICE), request_id, outcome)
     clock.pass_s(1.0)
-    recorder.record(make_principal(), requested_id, outcome)
+    recorder.record(make_principal(), request_id, outcome)
 
     assert len(journal.late_outcomes) == MAX_AT_ONCE + 2
 
@@ -159,16 +159,16 @@ async def test_late_outcomes_are_rate_limited_per_user() -> None:
 def test_late_outcomes_are_rate_limited_per_tenant() -> None:
     clock, journal = FakeClock(), FakeJournal()
     recorder = LateOutcomeRecorder(clock=clock, append_record=journal.append)
-    requested_id, outcome = new_request_id(now_ms=clock.now_ms()), OutcomeReport(OutcomeEvent.SHOWN)
+    request_id, outcome = new_request_id(now_ms=clock.now_ms()), OutcomeReport(OutcomeEvent.SHOWN)
     for number in range(MAX_OF_TENANT_AT_ONCE):
         user_id = UserId(str(uuid.UUID(int=number // MAX_AT_ONCE)))
-        recorder.record(make_principal(user_id=user_id), requested_id, outcome)
+        recorder.record(make_principal(user_id=user_id), request_id, outcome)
 
     with pytest.raises(TooManyRequests, match="too_many_requests"):
-        recorder.record(make_principal(user_id=ALICE), requested_id, outcome)
-    recorder.record(make_principal(tenant_id=GLOBEX), requested_id, outcome)
+        recorder.record(make_principal(user_id=ALICE), request_id, outcome)
+    recorder.record(make_principal(tenant_id=GLOBEX), request_id, outcome)
     clock.pass_s(1.0)
-    recorder.record(make_principal(user_id=ALICE), requested_id, outcome)
+    recorder.record(make_principal(user_id=ALICE), request_id, outcome)
 
     assert len(journal.late_outcomes) == MAX_OF_TENANT_AT_ONCE + 2
 

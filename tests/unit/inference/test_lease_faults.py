@@ -57,6 +57,7 @@ async def test_rejected_requests_do_not_keep_a_lease_in_use(store: ManualClockLe
         store.clock.pass_s(IDLE_S / 10)
         await gateway.leases.evict_idle()
 
+    # The first gateway spent 60 of the 100 units, and has returned its lease.
     assert await other_gateway.spend_repeatedly(SpendRequest(TOKEN_QUOTA, 1), 50) == 40
 
 
@@ -68,6 +69,7 @@ async def test_a_rejected_gateway_holds_no_units_that_it_cannot_use(
 
     await other_gateway.try_to_spend(SpendRequest(TOKEN_QUOTA, 60))
 
+    # The 60 units were spent. The lease of the first gateway has one unit.
     assert store.buckets[TOKEN_QUOTA.key].used == 60 + 1
 
 
@@ -85,15 +87,15 @@ async def test_the_lease_of_a_killed_gateway_expires(store: ManualClockLeaseStor
 async def test_an_expired_lease_is_not_spent_while_the_store_is_unreachable(
     store: ManualClockLeaseStore, gateway: Gateway
 ) -> None:
-    no_debts = replace(TOKEN_QUOTA, max_debt=0)
-    await gateway.try_to_spend(SpendRequest(no_debts, 1))
+    quota_without_debt = replace(TOKEN_QUOTA, max_debt=0)
+    await gateway.try_to_spend(SpendRequest(quota_without_debt, 1))
     store.is_unavailable = True
 
-    wait_s = await gateway.try_to_spend(SpendRequest(no_debts, 1))
+    wait_s = await gateway.try_to_spend(SpendRequest(quota_without_debt, 1))
     store.clock.pass_s(LEASE_S)
 
     assert wait_s == 0.0
-    assert await gateway.try_to_spend(SpendRequest(no_debts, 1)) > 0
+    assert await gateway.try_to_spend(SpendRequest(quota_without_debt, 1)) > 0
 
 
 async def test_units_spent_from_an_expired_lease_are_counted_later(
@@ -114,15 +116,15 @@ async def test_repeated_outages_allow_no_more_debt_than_one_outage(
     store: ManualClockLeaseStore,
 ) -> None:
     gateway = Gateway(store)
-    budget = replace(TOKEN_QUOTA, max_debt=30)
-    await gateway.spend_repeatedly(SpendRequest(budget, 1), 100)
+    quota = replace(TOKEN_QUOTA, max_debt=30)
+    await gateway.spend_repeatedly(SpendRequest(quota, 1), 100)
 
     num_allowed = 0
     for _ in range(5):
         store.is_unavailable = True
         store.clock.pass_s(2 * IDLE_S)
         await gateway.leases.evict_idle()
-        num_allowed += await gateway.spend_repeatedly(SpendRequest(budget, 1), 50)
+        num_allowed += await gateway.spend_repeatedly(SpendRequest(quota, 1), 50)
         store.is_unavailable = False
         store.clock.pass_s(2 * IDLE_S)
         await gateway.leases.evict_idle()
@@ -239,18 +241,18 @@ def test_units_being_returned_are_not_spent_even_if_the_response_is_lost() -> No
     async def scenario() -> None:
         store = FakeLeaseStore(VirtualClock())
         leases, other_leases = Leases(store, VirtualClock()), Leases(store, VirtualClock())
-        no_debts = replace(TOKEN_QUOTA, max_debt=0)
-        (spent,) = await leases.spend([SpendRequest(no_debts, 1)])
+        quota_without_debt = replace(TOKEN_QUOTA, max_debt=0)
+        (spent,) = await leases.spend([SpendRequest(quota_without_debt, 1)])
         leases.settle(spent, 1)
         await asyncio.sleep(IDLE_S + 1)
         store.loses_responses = True
         await leases.evict_idle()
         store.loses_responses = False
-        await other_leases.spend([SpendRequest(no_debts, 99)])
+        await other_leases.spend([SpendRequest(quota_without_debt, 99)])
         store.is_unavailable = True
 
         with pytest.raises(RateLimitExceeded):
-            await leases.spend([SpendRequest(no_debts, 1)])
+            await leases.spend([SpendRequest(quota_without_debt, 1)])
 
     run_in_virtual_time(scenario())
 

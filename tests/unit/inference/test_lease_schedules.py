@@ -43,18 +43,26 @@ BUDGET: Final = BucketSpec(
     max_lease=MAX_LEASE,
     max_debt=MAX_DEBT,
 )
-RATE: Final = replace(BUDGET, kind="user", key="caret:rate:{acme}", interval_s=0.1, capacity=400)
+INTERVAL_S: Final = 0.1
+RATE: Final = replace(
+    BUDGET, kind="user", key="caret:rate:{acme}", interval_s=INTERVAL_S, capacity=400
+)
+
+
+TIMELY_S: Final = 0.001  # until a call or its response arrives
+TOO_LATE_S: Final = 0.6  # more than MAX_CALL_S
+MAX_DELAY_S: Final = 120.0
 
 
 @dataclass(frozen=True)
 class NetworkQuality:
     """The shares of the calls that fail in different ways."""
 
-    slow: float = 0.0  # answered after 0.6 s, which is too late
+    slow: float = 0.0  # answered too late, after TOO_LATE_S
     lost: float = 0.0  # never arrive
     without_response: float = 0.0  # arrive, but their responses do not
-    repeated: float = 0.0  # arrive once more, up to two minutes later
-    delayed: float = 0.0  # arrive up to two minutes later
+    repeated: float = 0.0  # arrive once more, up to MAX_DELAY_S later
+    delayed: float = 0.0  # arrive up to MAX_DELAY_S later
 
 
 CALM: Final = NetworkQuality()
@@ -71,7 +79,7 @@ class Network:
     def __init__(self, store: FakeLeaseStore, random_: random.Random) -> None:
         self.quality = CALM
         self._store = store
-        self._chance = random_
+        self._random = random_
 
     async def renew(self, gateway: str, requests: Sequence[LeaseRequest]) -> list[LeaseGrant]:
         loop, response = asyncio.get_running_loop(), asyncio.Future[list[LeaseGrant]]()
@@ -84,15 +92,17 @@ class Network:
         quality = self.quality
         if not self._happens(quality.lost):
             is_delayed = self._happens(quality.delayed)
-            loop.call_later(self._chance.uniform(0, 120) if is_delayed else 0.001, arrive)
+            delay_s = self._random.uniform(0, MAX_DELAY_S) if is_delayed else TIMELY_S
+            loop.call_later(delay_s, arrive)
         if self._happens(quality.repeated):
-            loop.call_later(self._chance.uniform(0, 120), arrive)
+            loop.call_later(self._random.uniform(0, MAX_DELAY_S), arrive)
         grants = await response
-        await asyncio.sleep(0.6 if self._happens(quality.slow) else 0.001)
+        await asyncio.sleep(TOO_LATE_S if self._happens(quality.slow) else TIMELY_S)
         return grants
 
     def _happens(self, share: float) -> bool:
-        return self._chance.random() < share
+        """Decide at random; return True in this share of the calls."""
+        return self._random.random() < share
 
 
 @dataclass(eq=False)
@@ -119,8 +129,8 @@ class Simulation:
     gateways: list[Gateway] = field(init=False)
     killed: list[Gateway] = field(default_factory=list)
     spec: BucketSpec = BUDGET
-    highest_limit: int = BUDGET.capacity
-    consumed: int = 0
+    highest_limit: int = BUDGET.capacity  # of all specifications so far
+    consumed: int = 0  # units that requests have used
     requests: set[asyncio.Task[None]] = field(default_factory=set)
     errors: list[BaseException] = field(default_factory=list)  # of requests that have ended
 
@@ -134,12 +144,12 @@ class Simulation:
         return Gateway(leases, asyncio.create_task(leases.run()))
 
     @property
-    def all(self) -> list[Gateway]:
+    def all_gateways(self) -> list[Gateway]:
         return [*self.gateways, *self.killed]
 
     def bound(self) -> int:
         """Return the most units that all gateways hold: reserved units, and one lease each."""
-        return sum(gateway.max_reserved + MAX_LEASE for gateway in self.all)
+        return sum(gateway.max_reserved + MAX_LEASE for gateway in self.all_gateways)
 
     def send_request(self, phase: "Phase") -> None:
         """Send a request, unless its gateway has reserved so many units that bounds would grow."""
@@ -175,7 +185,7 @@ class Simulation:
                 and spec is self.spec
                 and not gateway.is_killed
             ):
-                reserved_units = sum(gateway.reserved for gateway in self.all)
+                reserved_units = sum(gateway.reserved for gateway in self.all_gateways)
                 assert self.consumed + reserved_units + self.bound() > spec.capacity
             return
         await asyncio.sleep(lasts_s)
@@ -185,9 +195,9 @@ class Simulation:
             self.consumed += used_units
 
     def check(self) -> None:
-        debts = MAX_DEBT * len(self.all)
+        debts = MAX_DEBT * len(self.all_gateways)
         assert self.consumed <= self.highest_limit + self.bound() + debts
-        for gateway in self.all:
+        for gateway in self.all_gateways:
             held_units = [
                 lease.held
                 for name, lease in self.store.buckets[BUDGET.key].leases.items()
@@ -213,7 +223,7 @@ class Simulation:
         self.network.quality = CALM
         while self.requests:
             await asyncio.wait(self.requests)
-        await asyncio.sleep(120 + LEASE_S + IDLE_S + 2 * SWEEP_S)
+        await asyncio.sleep(MAX_DELAY_S + LEASE_S + IDLE_S + 2 * SWEEP_S)
         assert self.errors == []
 
 
@@ -301,10 +311,8 @@ def test_no_schedule_exceeds_a_rate_and_its_bursts(quality: NetworkQuality, seed
         simulation.network.quality = quality
         allowed: list[tuple[float, int]] = []
         for _ in range(150):
-            gateway, units = (
-                simulation.random_.choice(simulation.gateways),
-                simulation.random_.randint(1, MAX_UNITS),
-            )
+            gateway = simulation.random_.choice(simulation.gateways)
+            units = simulation.random_.randint(1, MAX_UNITS)
             if await _is_allowed(gateway, SpendRequest(RATE, units)):
                 allowed.append((VirtualClock().monotonic_s(), units))
             await asyncio.sleep(simulation.random_.choice([0.0, 0.1, 0.1, 1.0, 15.0]))
@@ -315,8 +323,10 @@ def test_no_schedule_exceeds_a_rate_and_its_bursts(quality: NetworkQuality, seed
             units = 0
             for now_s, more_units in allowed[first:]:
                 units += more_units
-                rate = RATE.capacity + (now_s - start_s) / 0.1
-                assert units <= num_limiters * rate + len(simulation.gateways) * MAX_LEASE + 1
+                allowed_units = RATE.capacity + (now_s - start_s) / INTERVAL_S
+                assert (
+                    units <= num_limiters * allowed_units + len(simulation.gateways) * MAX_LEASE + 1
+                )
 
         await simulation.finish()
         assert await _is_allowed(simulation.gateways[0], SpendRequest(RATE, RATE.capacity))

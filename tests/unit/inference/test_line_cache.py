@@ -24,15 +24,15 @@ class CountingTokenizer:
     """The demonstration tokenizer, with a count of the lines that it encoded."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.tokens: Tokenizer = TOKENIZER
+        self.tokenizer: Tokenizer = TOKENIZER
         self.num_lines = 0
-        encode_lines = self.tokens.encode_lines
+        encode_lines = self.tokenizer.encode_lines
 
-        def counting(lines: list[str]) -> list[list[int]]:
+        def encode_and_count(lines: list[str]) -> list[list[int]]:
             self.num_lines += len(lines)
             return encode_lines(lines)
 
-        monkeypatch.setattr(self.tokens, "encode_lines", counting)
+        monkeypatch.setattr(self.tokenizer, "encode_lines", encode_and_count)
 
 
 @pytest.fixture
@@ -47,14 +47,14 @@ def clock() -> FakeClock:
 
 @pytest.fixture
 def cache(counting_tokenizer: CountingTokenizer, clock: FakeClock) -> LineCache:
-    return LineCache(counting_tokenizer.tokens, clock)
+    return LineCache(counting_tokenizer.tokenizer, clock)
 
 
 def _encode(
     cache: LineCache, text: str, partition: PartitionKey, kind: FileType = PYTHON
 ) -> list[int]:
     encoded = cache.encode(cache._tokenizer.split_lines(text), partition, kind)
-    return [token for line in encoded for token in line]
+    return [token_id for line in encoded for token_id in line]
 
 
 def test_the_tokens_equal_those_of_the_tokenizer(cache: LineCache) -> None:
@@ -80,11 +80,12 @@ def test_lines_of_another_partition_are_tokenized_again(
     cache: LineCache, counting_tokenizer: CountingTokenizer
 ) -> None:
     _encode(cache, TEXT, ADA_PARTITION)
-    before, counting_tokenizer.num_lines = counting_tokenizer.num_lines, 0
+    num_lines_of_text = counting_tokenizer.num_lines
+    counting_tokenizer.num_lines = 0
 
     _encode(cache, TEXT, GUS_PARTITION)
 
-    assert counting_tokenizer.num_lines == before
+    assert counting_tokenizer.num_lines == num_lines_of_text
 
 
 @pytest.mark.parametrize("step_s", [2 * LIFETIME_S + 1, LIFETIME_S + 1])
@@ -118,12 +119,13 @@ def test_lines_in_use_are_kept(
 def test_the_number_of_lines_is_limited(
     counting_tokenizer: CountingTokenizer, clock: FakeClock
 ) -> None:
-    cache = LineCache(counting_tokenizer.tokens, clock, max_tokens=16)
+    cache = LineCache(counting_tokenizer.tokenizer, clock, max_tokens=16)
 
     for number in range(50):
         _encode(cache, f"a{number}\nb{number}\n", ADA_PARTITION)
 
     # A line counts as its tokens and four more. A partition keeps two generations of lines.
+    # Without the limit, it would keep about 100 lines.
     assert len(cache._cache) <= 12
 
 
@@ -132,9 +134,9 @@ def test_half_a_surrogate_pair_is_accepted(cache: LineCache) -> None:
 
 
 def test_secrets_in_a_line_are_redacted(cache: LineCache) -> None:
-    secret = _encode(cache, "password = 'hunter2-and-more'\n", ADA_PARTITION)
+    token_ids = _encode(cache, "password = 'hunter2-and-more'\n", ADA_PARTITION)
 
-    assert secret == cache._tokenizer.encode("password = 'REDACTED'\n")
+    assert token_ids == cache._tokenizer.encode("password = 'REDACTED'\n")
 
 
 def test_redaction_depends_on_the_kind_of_file(cache: LineCache) -> None:

@@ -22,8 +22,8 @@ def _never_ends_with(word: str) -> Callable[[str], bool]:
     return lambda text: not text.endswith(word)
 
 
-TOKEN: Final = "ghp_" + "a1B2" * 9
-SECRETS: Final[dict[str, Callable[..., object]]] = {
+TOKEN: Final = "ghp_" + "a1B2" * 9  # in the format of GitHub
+SECRET_CHECKS: Final[dict[str, Callable[..., object]]] = {
     "find_pending_secret": partial(find_pending_secret, kind=FileType.PYTHON),
     "contains_secret": partial(contains_secret, kind=FileType.PYTHON),
 }
@@ -33,8 +33,8 @@ def _gate(before: str = "", /, **checks: Callable[..., object]) -> LineGate:
     return LineGate(LineChecks(**checks), line_before=before)  # type: ignore[arg-type]  # by name
 
 
-def _pass(gate: LineGate, *chunks: str) -> str:
-    """Return the text that is finally shown."""
+def _show(gate: LineGate, *chunks: str) -> str:
+    """Feed the chunks to the gate, finish it, and return the text that is finally shown."""
     sent_text = "".join(gate.feed(chunk) for chunk in chunks) + gate.finish()
     return "" if gate.is_withheld else sent_text
 
@@ -87,14 +87,14 @@ def test_no_break_is_sent_after_a_line_that_has_not_passed() -> None:
 def test_a_last_line_with_invalid_syntax_is_dropped() -> None:
     gate = _gate(is_valid=_never_ends_with("!"))
 
-    assert _pass(gate, "a\nb\nc!\nd!") == "a\nb"
+    assert _show(gate, "a\nb\nc!\nd!") == "a\nb"
     assert (gate.reason, gate.is_withheld) == (FilterReason.SYNTAX, False)
 
 
 def test_an_invalid_line_is_sent_once_a_later_line_makes_it_valid() -> None:
     gate = _gate(is_valid=_never_ends_with("!"))
 
-    assert _pass(gate, "a\nb!\nc\nd") == "a\nb!\nc\nd"
+    assert _show(gate, "a\nb!\nc\nd") == "a\nb!\nc\nd"
     assert gate.reason is None
 
 
@@ -107,9 +107,9 @@ def test_a_completion_that_is_never_valid_is_withheld() -> None:
 
 
 def test_invalid_lines_before_a_secret_are_withheld() -> None:
-    gate = _gate(is_valid=_never_ends_with("!"), **SECRETS)
+    gate = _gate(is_valid=_never_ends_with("!"), **SECRET_CHECKS)
 
-    assert _pass(gate, f"a!\nb = {TOKEN}") == ""
+    assert _show(gate, f"a!\nb = {TOKEN}") == ""
     assert (gate.is_withheld, gate.reason) == (True, FilterReason.SECRET)
 
 
@@ -120,12 +120,12 @@ def test_many_invalid_lines_end_the_completion() -> None:
 
     assert gate.has_ended
     assert sent_text == "a"
-    assert _pass(gate) == ""
+    assert _show(gate) == ""
     assert not gate.is_withheld
 
 
 def test_a_secret_in_the_first_line_withholds_the_completion() -> None:
-    gate = _gate("a = ", **SECRETS)
+    gate = _gate("a = ", **SECRET_CHECKS)
 
     sent_text = "".join(map(gate.feed, f"'{TOKEN}'\nb")) + gate.finish()
 
@@ -134,16 +134,16 @@ def test_a_secret_in_the_first_line_withholds_the_completion() -> None:
 
 
 def test_a_secret_in_a_later_line_ends_the_completion_before_it() -> None:
-    gate = _gate(**SECRETS)
+    gate = _gate(**SECRET_CHECKS)
 
-    assert _pass(gate, f"a\nb\nc = {TOKEN}\nd") == "a\nb"
+    assert _show(gate, f"a\nb\nc = {TOKEN}\nd") == "a\nb"
     assert (gate.is_withheld, gate.reason) == (False, FilterReason.SECRET)
 
 
 def test_a_password_variable_with_an_ordinary_value_is_sent() -> None:
-    gate = _gate(**SECRETS)
+    gate = _gate(**SECRET_CHECKS)
 
-    assert _pass(gate, "password = ", "read()", " or ", "fail()") == "password = read() or fail()"
+    assert _show(gate, "password = ", "read()", " or ", "fail()") == "password = read() or fail()"
 
 
 def test_public_code_is_withheld_at_once() -> None:
@@ -153,7 +153,7 @@ def test_public_code_is_withheld_at_once() -> None:
     gate.feed("copied")
 
     assert gate.has_ended
-    assert _pass(gate) == ""
+    assert _show(gate) == ""
     assert gate.reason is FilterReason.PUBLIC_CODE
 
 
@@ -178,7 +178,7 @@ def test_no_text_is_sent_after_the_end() -> None:
 def test_at_most_a_short_beginning_of_a_secret_is_sent(
     before: str, secret: str, after: str
 ) -> None:
-    gate = _gate(before, **SECRETS)
+    gate = _gate(before, **SECRET_CHECKS)
 
     sent_text = "".join(map(gate.feed, secret + after))
 
@@ -193,21 +193,21 @@ GATES = st.sampled_from(
     [
         dict[str, Callable[..., object]](),
         {"is_valid": _never_ends_with("!")},
-        SECRETS,
-        {"is_valid": _never_ends_with("!"), **SECRETS},
+        SECRET_CHECKS,
+        {"is_valid": _never_ends_with("!"), **SECRET_CHECKS},
     ]
 )
 
 
 @given(GATES, TEXTS, st.lists(st.integers(min_value=0, max_value=200), max_size=10))
 def test_chunking_makes_no_difference(
-    checks: dict[str, Callable[..., object]], text: str, places: list[int]
+    checks: dict[str, Callable[..., object]], text: str, cuts: list[int]
 ) -> None:
-    bounds = [0, *sorted(min(place, len(text)) for place in places), len(text)]
-    chunks = [text[a:b] for a, b in pairwise(bounds)]
+    bounds = [0, *sorted(min(cut, len(text)) for cut in cuts), len(text)]
+    chunks = [text[start:end] for start, end in pairwise(bounds)]
     whole_gate, chunked_gate = _gate(**checks), _gate(**checks)
 
-    assert _pass(chunked_gate, *chunks) == _pass(whole_gate, text)
+    assert _show(chunked_gate, *chunks) == _show(whole_gate, text)
     assert (chunked_gate.reason, chunked_gate.is_withheld) == (
         whole_gate.reason,
         whole_gate.is_withheld,
@@ -218,7 +218,7 @@ def test_chunking_makes_no_difference(
 def test_the_shown_text_is_a_beginning_of_the_input(
     checks: dict[str, Callable[..., object]], text: str
 ) -> None:
-    assert text.startswith(_pass(_gate(**checks), text))
+    assert text.startswith(_show(_gate(**checks), text))
 
 
 @given(TEXTS)
@@ -230,7 +230,7 @@ def test_each_line_is_validated_once(text: str) -> None:
         num_validated += 1
         return True
 
-    _pass(_gate(is_valid=is_valid), *text)
+    _show(_gate(is_valid=is_valid), *text)
 
     assert num_validated == text.count("\n") + 1
 
@@ -255,7 +255,7 @@ def test_a_long_line_takes_linear_time(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "place"),
+    ("line", "start"),  # None: nothing is held back
     [
         ("f(a_long_name_of_a_function", None),
         ("f(a_long_name_of_4_words", 2),
@@ -265,5 +265,5 @@ def test_a_long_line_takes_linear_time(text: str) -> None:
         ("http_client.get(short1", None),
     ],
 )
-def test_a_possible_token_is_held_back_from_its_beginning(line: str, place: int | None) -> None:
-    assert find_pending_secret(line, FileType.PYTHON) == place
+def test_a_possible_token_is_held_back_from_its_beginning(line: str, start: int | None) -> None:
+    assert find_pending_secret(line, FileType.PYTHON) == start

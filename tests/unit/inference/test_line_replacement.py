@@ -1,4 +1,4 @@
-"""The smallest replacement of lines that turns the editable region into the answer."""
+"""The smallest replacement of lines that turns the editable region into the model's answer."""
 
 import pytest
 from hypothesis import given

@@ -132,17 +132,17 @@ def test_one_slow_prompt_does_not_affect_fast_ones(gateway: Gateway) -> None:
 def test_overdue_requests_lower_the_limit_before_their_response(gateway: Gateway) -> None:
     gateway.serve(10.0, times=20)
     gateway.hold(20)
-    before = gateway.limit
+    limit_before = gateway.limit
 
     gateway.clock.pass_s(TARGET_MS * 1.5 / 1000)
     gateway.can_admit()
 
-    assert gateway.limit < min(before, 20)
+    assert gateway.limit < min(limit_before, 20)
 
 
 def test_time_before_admission_does_not_count_as_latency(gateway: Gateway) -> None:
     gateway.serve(10.0, times=20)
-    before = gateway.limit
+    limit_before = gateway.limit
     traces = [make_trace(gateway.clock) for _ in range(20)]
     gateway.clock.pass_s(TARGET_MS * 10 / 1000)
 
@@ -153,7 +153,7 @@ def test_time_before_admission_does_not_count_as_latency(gateway: Gateway) -> No
         for trace in traces:
             trace.record_chunk(generated_tokens=1, cached_tokens=None)
 
-    assert gateway.limit >= before
+    assert gateway.limit >= limit_before
     p99_ms = gateway.shedder.get_stats(POOL, Mode.INLINE).first_token_p99_ms
     assert p99_ms is not None
     assert p99_ms < 12  # 10 ms; quantiles are exact to five percent
@@ -161,13 +161,13 @@ def test_time_before_admission_does_not_count_as_latency(gateway: Gateway) -> No
 
 def test_requests_abandoned_in_time_do_not_count(gateway: Gateway) -> None:
     gateway.serve(10.0, times=20)
-    before = gateway.limit
+    limit_before = gateway.limit
 
     with ExitStack() as requests:
         for _ in range(20):
             requests.enter_context(gateway.request())
 
-    assert gateway.limit == before
+    assert gateway.limit == limit_before
     p99_ms = gateway.shedder.get_stats(POOL, Mode.INLINE).first_token_p99_ms
     assert p99_ms is not None
     assert p99_ms < 12  # 10 ms; quantiles are exact to five percent
@@ -183,14 +183,14 @@ def test_overdue_requests_count_when_abandoned(gateway: Gateway) -> None:
 
 def test_a_busy_engine_counts_as_late(gateway: Gateway) -> None:
     gateway.serve(10.0, times=20)
-    before = gateway.limit
+    limit_before = gateway.limit
     gateway.hold(20)
 
     for _ in range(20):
         with suppress(EngineError, CompletionDropped), gateway.request():
             raise EngineError("engine_busy", "")
 
-    assert gateway.limit < before
+    assert gateway.limit < limit_before
 
 
 def test_a_rejection_by_a_busy_engine_does_not_lower_the_measured_latency(gateway: Gateway) -> None:
@@ -206,14 +206,14 @@ def test_a_rejection_by_a_busy_engine_does_not_lower_the_measured_latency(gatewa
 
 def test_other_engine_errors_do_not_count(gateway: Gateway) -> None:
     gateway.serve(10.0, times=20)
-    before = gateway.limit
+    limit_before = gateway.limit
     gateway.hold(20)
 
     for _ in range(20):
         with pytest.raises(EngineError), gateway.request():
             raise EngineError("engine_disconnected", "")
 
-    assert gateway.limit == before
+    assert gateway.limit == limit_before
 
 
 def test_prefetches_are_shed_before_automatic_and_manual_requests(gateway: Gateway) -> None:

@@ -32,7 +32,7 @@ def _run(rate: Callable[[float], float], *, until_s: float = END_S, **fields: ob
     return model
 
 
-@pytest.fixture(scope="module", params=[1, 2])
+@pytest.fixture(scope="module", params=[1, 2])  # two seeds
 def burst_model(request: pytest.FixtureRequest) -> QueueModel:
     return _run(_burst, seed=request.param)
 

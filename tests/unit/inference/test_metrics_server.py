@@ -15,7 +15,7 @@ from tests.stack.ports import free_port
 HOST = "127.0.0.1"
 
 
-def families() -> Iterator[Metric]:
+def make_families() -> Iterator[Metric]:
     family = CounterMetricFamily("caret_things", "Things.", labels=["kind"])
     family.add_metric(["good"], 3)
     yield family
@@ -33,10 +33,10 @@ async def _get(port: int, path: str = "/metrics") -> tuple[int, str, str]:
 async def test_the_page_has_the_prometheus_text_format() -> None:
     port = free_port()
 
-    async with serve_metrics_page([families], host=HOST, port=port):
-        status, kind, text = await _get(port)
+    async with serve_metrics_page([make_families], host=HOST, port=port):
+        status, content_type, text = await _get(port)
 
-    assert (status, kind) == (200, "text/plain; version=0.0.4")
+    assert (status, content_type) == (200, "text/plain; version=0.0.4")
     assert '# TYPE caret_things_total counter\ncaret_things_total{kind="good"} 3.0\n' in text
     assert "caret_now 1.0\n" in text
 
@@ -45,17 +45,17 @@ async def test_other_paths_may_return_bytes() -> None:
     port = free_port()
 
     async with serve_metrics_page(
-        [families], host=HOST, port=port, extra_pages={"/slow": lambda: b"some"}
+        [make_families], host=HOST, port=port, extra_pages={"/slow": lambda: b"some"}
     ):
-        status, kind, text = await _get(port, "/slow")
+        status, content_type, text = await _get(port, "/slow")
 
-    assert (status, kind, text) == (200, "application/octet-stream", "some")
+    assert (status, content_type, text) == (200, "application/octet-stream", "some")
 
 
 async def test_unknown_paths_are_not_found() -> None:
     port = free_port()
 
-    async with serve_metrics_page([families], host=HOST, port=port):
+    async with serve_metrics_page([make_families], host=HOST, port=port):
         status, _, _ = await _get(port, "/")
 
     assert status == 404
@@ -67,7 +67,7 @@ async def test_a_port_in_use_is_logged_and_the_gateway_continues() -> None:
         listener.listen()
         port = listener.getsockname()[1]
 
-        async with serve_metrics_page([families], host=HOST, port=port):
+        async with serve_metrics_page([make_families], host=HOST, port=port):
             pass
 
     (line,) = logs
@@ -93,7 +93,7 @@ async def test_the_event_loop_runs_between_metric_families() -> None:
 
 async def test_the_page_is_not_served_after_the_context_is_left() -> None:
     port = free_port()
-    async with serve_metrics_page([families], host=HOST, port=port):
+    async with serve_metrics_page([make_families], host=HOST, port=port):
         pass
 
     with pytest.raises(aiohttp.ClientConnectorError):

@@ -12,7 +12,7 @@ from caret.contracts.api_key import KeyKind, generate_key
 from caret.contracts.policy import Mode
 from caret.contracts.usage import SPANS_S, OutcomeEvent
 from caret.foundation.ids import KeyId
-from inference.completion.request import AdmittedRequest, CompletionRequest
+from inference.completion.request import AdmittedRequest
 from inference.completion.variant import NO_VARIANT
 from inference.context.assemble import assemble
 from inference.context.prompt.prompt_writer import PromptWriter
@@ -89,6 +89,7 @@ async def test_an_unreadable_snapshot_is_read_again_without_another_change() -> 
 
 
 def test_the_connections_of_a_key_are_limited() -> None:
+    # Each open connection watches its key.
     snapshot_store = SnapshotStore(
         root_secret=ROOT_SECRET, clock=FakeClock(), max_age_s=MAX_AGE_S, max_watchers=1
     )
@@ -100,10 +101,6 @@ def test_the_connections_of_a_key_are_limited() -> None:
         snapshot_store.watch_key(KeyId("key-1"), lambda: None),
     ):
         pass
-
-
-def _admitted(request: CompletionRequest) -> AdmittedRequest:
-    return AdmittedRequest(make_principal(), request, pool="demo-fast", variant=NO_VARIANT)
 
 
 @pytest.mark.parametrize("event", [OutcomeEvent.SHOWN, OutcomeEvent.ACCEPTED])
@@ -143,9 +140,10 @@ def test_a_raw_prompt_that_is_much_too_long_is_not_tokenized(
     encoded_texts: list[str] = []
     monkeypatch.setattr(TOKENIZER, "encode_raw", encoded_texts.append)
     request = make_request(mode=Mode.FIM, prefix="x " * 200_000, is_raw=True)
+    admitted = AdmittedRequest(make_principal(), request, pool="demo-fast", variant=NO_VARIANT)
 
     with pytest.raises(BadRequest, match="prompt_too_long"):
-        assemble(writer, _admitted(request))
+        assemble(writer, admitted)
 
     assert encoded_texts == []
 
@@ -154,11 +152,11 @@ def test_markers_in_a_file_are_text_even_if_they_are_ordinary_tokens() -> None:
     description = json.loads((WEIGHTS / "tokenizer.json").read_text())
     for token in description["added_tokens"]:
         token["special"] = False
-    tokens = Tokenizer(HfTokenizer.from_str(json.dumps(description)))
+    tokenizer = Tokenizer(HfTokenizer.from_str(json.dumps(description)))
 
-    token_ids = tokens.encode("a <|fim_prefix|> b")
+    token_ids = tokenizer.encode("a <|fim_prefix|> b")
 
-    assert tokens.get_token_id("<|fim_prefix|>") not in token_ids
+    assert tokenizer.get_token_id("<|fim_prefix|>") not in token_ids
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,8 @@ TEXTS: Final = (
     (Grammar.BASH, "while a; do\n  if b", "\nthen\n:\nfi\n\n:\ndone"),
     (Grammar.BASH, "if a; if b", "\nthen\n:\nfi\nthen\n:\nfi"),
 )
-# Texts as Python expressions. Each would take minutes if the time grew quadratically.
+# Texts as Python expressions, which a child process evaluates. Each text would take minutes if the
+# time grew quadratically.
 LONG: Final = (
     (Grammar.HTML, "'<' + 'a' * 300_000"),
     (Grammar.TSX, "'<' + 'b-' * 200_000"),

@@ -15,7 +15,7 @@ LATE_S = DEADLINE_S + 0.1
 AFTER_EJECTION_S = LATE_S + EJECTION_S
 
 
-def _with_requests(num: int) -> LatencyOutlierDetector[object]:
+def _make_detector(num: int) -> LatencyOutlierDetector[object]:
     """Return a detector with this many requests, which begin at 0 s."""
     detector = LatencyOutlierDetector[object]()
     for request in range(num):
@@ -23,16 +23,16 @@ def _with_requests(num: int) -> LatencyOutlierDetector[object]:
     return detector
 
 
-def _ejected() -> LatencyOutlierDetector[object]:
+def _eject_replica() -> LatencyOutlierDetector[object]:
     """Return a detector that ejected its replica at LATE_S, with no requests waiting."""
-    detector = _with_requests(MAX_CONSECUTIVE_LATE)
+    detector = _make_detector(MAX_CONSECUTIVE_LATE)
     for request in range(MAX_CONSECUTIVE_LATE):
         detector.on_first_token(request, LATE_S)
     return detector
 
 
 def test_responses_in_time_do_not_eject_the_replica() -> None:
-    detector = _with_requests(MAX_CONSECUTIVE_LATE)
+    detector = _make_detector(MAX_CONSECUTIVE_LATE)
     for request in range(MAX_CONSECUTIVE_LATE):
         detector.on_first_token(request, DEADLINE_S)
 
@@ -40,20 +40,20 @@ def test_responses_in_time_do_not_eject_the_replica() -> None:
 
 
 def test_requests_waiting_beyond_the_deadline_eject_the_replica() -> None:
-    detector = _with_requests(MAX_CONSECUTIVE_LATE)
+    detector = _make_detector(MAX_CONSECUTIVE_LATE)
 
     assert not detector.is_ejected(DEADLINE_S)
     assert detector.is_ejected(LATE_S)
 
 
 def test_few_requests_waiting_beyond_the_deadline_do_not_eject_the_replica() -> None:
-    detector = _with_requests(MAX_CONSECUTIVE_LATE - 1)
+    detector = _make_detector(MAX_CONSECUTIVE_LATE - 1)
 
     assert not detector.is_ejected(LATE_S)
 
 
 def test_waiting_and_late_requests_count_together() -> None:
-    detector = _with_requests(MAX_CONSECUTIVE_LATE)
+    detector = _make_detector(MAX_CONSECUTIVE_LATE)
     for request in range(1, MAX_CONSECUTIVE_LATE):
         detector.on_first_token(request, LATE_S)
 
@@ -61,11 +61,11 @@ def test_waiting_and_late_requests_count_together() -> None:
 
 
 def test_late_responses_eject_the_replica() -> None:
-    assert _ejected().is_ejected(LATE_S)
+    assert _eject_replica().is_ejected(LATE_S)
 
 
 def test_a_response_in_time_resets_the_count() -> None:
-    detector = _with_requests(MAX_CONSECUTIVE_LATE - 1)
+    detector = _make_detector(MAX_CONSECUTIVE_LATE - 1)
     for request in range(MAX_CONSECUTIVE_LATE - 1):
         detector.on_first_token(request, LATE_S)
     detector.on_request("quick", until_s=LATE_S + DEADLINE_S)
@@ -77,7 +77,7 @@ def test_a_response_in_time_resets_the_count() -> None:
 
 
 def test_requests_abandoned_late_count() -> None:
-    detector = _with_requests(MAX_CONSECUTIVE_LATE)
+    detector = _make_detector(MAX_CONSECUTIVE_LATE)
     for request in range(MAX_CONSECUTIVE_LATE):
         detector.on_ended(request, LATE_S)
 
@@ -85,7 +85,7 @@ def test_requests_abandoned_late_count() -> None:
 
 
 def test_requests_abandoned_early_do_not_count() -> None:
-    detector = _with_requests(MAX_CONSECUTIVE_LATE)
+    detector = _make_detector(MAX_CONSECUTIVE_LATE)
     for request in range(MAX_CONSECUTIVE_LATE):
         detector.on_ended(request, 0.5 * DEADLINE_S)
 
@@ -93,7 +93,7 @@ def test_requests_abandoned_early_do_not_count() -> None:
 
 
 def test_time_after_the_first_token_does_not_count() -> None:
-    detector = _with_requests(MAX_CONSECUTIVE_LATE)
+    detector = _make_detector(MAX_CONSECUTIVE_LATE)
     for request in range(MAX_CONSECUTIVE_LATE):
         detector.on_first_token(request, 0.1)
         detector.on_ended(request, 9.0)
@@ -102,12 +102,14 @@ def test_time_after_the_first_token_does_not_count() -> None:
 
 
 def test_one_trial_request_is_allowed_after_the_ejection() -> None:
-    detector = _ejected()
+    detector = _eject_replica()
 
-    before = detector.is_ejected(AFTER_EJECTION_S - 0.1), detector.is_ejected(AFTER_EJECTION_S)
+    was_ejected = detector.is_ejected(AFTER_EJECTION_S - 0.1)
+    is_trial_allowed = not detector.is_ejected(AFTER_EJECTION_S)
     detector.on_request("trial", until_s=AFTER_EJECTION_S + DEADLINE_S)
 
-    assert before == (True, False)
+    assert was_ejected
+    assert is_trial_allowed
     assert detector.is_ejected(AFTER_EJECTION_S)
 
 
@@ -115,7 +117,7 @@ def test_one_trial_request_is_allowed_after_the_ejection() -> None:
 def test_a_late_trial_request_prolongs_the_ejection_and_one_in_time_ends_it(
     took_s: float, is_late: bool
 ) -> None:
-    detector = _ejected()
+    detector = _eject_replica()
     detector.on_request("trial", until_s=AFTER_EJECTION_S + DEADLINE_S)
     detector.on_first_token("trial", AFTER_EJECTION_S + took_s)
     detector.on_request("next", until_s=AFTER_EJECTION_S + took_s + DEADLINE_S)
@@ -132,7 +134,7 @@ def _ejection_duration_s(detector: LatencyOutlierDetector[object], since_s: floa
 
 
 def test_each_late_trial_doubles_the_ejection_up_to_a_maximum() -> None:
-    detector, now_s = _ejected(), LATE_S
+    detector, now_s = _eject_replica(), LATE_S
     durations_s = []
     for trial in range(5):
         durations_s.append(_ejection_duration_s(detector, now_s))
@@ -152,7 +154,7 @@ def test_each_late_trial_doubles_the_ejection_up_to_a_maximum() -> None:
 
 
 def test_concurrent_late_requests_cause_one_ejection() -> None:
-    detector = _with_requests(3 * MAX_CONSECUTIVE_LATE)
+    detector = _make_detector(3 * MAX_CONSECUTIVE_LATE)
     for request in range(3 * MAX_CONSECUTIVE_LATE):
         assert detector.is_ejected(LATE_S + request / 10)
         detector.on_first_token(request, LATE_S + request / 10)
@@ -163,7 +165,7 @@ def test_concurrent_late_requests_cause_one_ejection() -> None:
 
 
 def test_a_trial_in_time_resets_the_duration_of_later_ejections() -> None:
-    detector = _ejected()
+    detector = _eject_replica()
     detector.on_request("late", until_s=AFTER_EJECTION_S + DEADLINE_S)
     detector.on_first_token("late", AFTER_EJECTION_S + LATE_S)
     trial_at_s = AFTER_EJECTION_S + LATE_S + 2 * EJECTION_S

@@ -32,7 +32,9 @@ def test_prompts_of_two_users_with_different_open_files_have_the_same_beginning(
     pairs = zip(our_prompt.token_ids, their_prompt.token_ids, strict=False)
     num_shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
     tokens = {segment.kind.value: segment.num_tokens for segment in our_prompt.segments}
-    assert num_shared >= tokens["repository"] + tokens["pinned_files"] > 20
+    num_stable = tokens["repository"] + tokens["pinned_files"]
+    assert num_stable > 20  # the text of the pinned files is in the prompt
+    assert num_shared >= num_stable
 
 
 def test_times_of_edits_do_not_move_pinned_files() -> None:

@@ -35,9 +35,9 @@ def test_a_valid_file_gives_a_pool_for_each_tier(tmp_path: Path) -> None:
 
 
 def test_a_pool_can_be_dedicated_to_a_tenant(tmp_path: Path) -> None:
-    own = FAST.replace("quick", "own") + 'tenants = ["acme"]\n'
+    dedicated = FAST.replace("quick", "own") + 'tenants = ["acme"]\n'
 
-    pools = read_pool_config(_write(tmp_path, own + FAST + QUALITY))
+    pools = read_pool_config(_write(tmp_path, dedicated + FAST + QUALITY))
 
     assert pools.find_shared(Tier.FAST).name == "quick"
     assert pools.find_dedicated("acme", Tier.FAST) == "own"
@@ -70,7 +70,7 @@ def test_a_replica_may_have_further_fields(tmp_path: Path) -> None:
         'kv_connector = "LMCacheMPConnector", max_num_seqs = 8 }'
     )
 
-    pools = read_pool_config(_write(tmp_path, _with(table) + QUALITY))
+    pools = read_pool_config(_write(tmp_path, _with_first_replica(table) + QUALITY))
 
     assert pools.find_shared(Tier.FAST).replicas[0] == Replica(
         name="10.0.0.3:8000",
@@ -95,9 +95,9 @@ def test_the_batch_size_of_a_pool_is_the_sum_of_its_replicas_sizes(tmp_path: Pat
 
 
 def test_suffix_decoding_is_allowed_without_its_cache(tmp_path: Path) -> None:
-    table = _suffix("suffix_decoding_max_cached_requests = 0")
+    table = _suffix_replica("suffix_decoding_max_cached_requests = 0")
 
-    pools = read_pool_config(_write(tmp_path, _with(table) + QUALITY))
+    pools = read_pool_config(_write(tmp_path, _with_first_replica(table) + QUALITY))
 
     assert pools.find_shared(Tier.FAST).replicas[0].speculation is SpeculationMethod.SUFFIX
 
@@ -112,7 +112,7 @@ def test_a_replica_of_two_pools_is_listed_once(tmp_path: Path) -> None:
     assert pools.list_replicas(min_replicas=3) == ()
 
 
-def _with(replica: str) -> str:
+def _with_first_replica(replica: str) -> str:
     """Return the pool FAST with this replica in place of its first one."""
     return FAST.replace('"http://10.0.0.1:8000/"', replica)
 
@@ -145,40 +145,43 @@ def test_the_replicas_of_a_pool_may_change(tmp_path: Path) -> None:
     assert replica in pools.list_replicas()
 
 
-def _connector(name: str) -> str:
+def _with_connector(name: str) -> str:
     """Return a file with a replica that has this KV connector."""
-    return _with(f'{{ url = "http://10.0.0.9:8000", kv_connector = "{name}" }}') + QUALITY
+    replica = f'{{ url = "http://10.0.0.9:8000", kv_connector = "{name}" }}'
+    return _with_first_replica(replica) + QUALITY
 
 
-def _suffix(more: str) -> str:
+def _suffix_replica(field: str) -> str:
     """Return a replica with suffix decoding and this further field."""
-    return f'{{ url = "http://10.0.0.9:8000", speculation = "suffix", {more} }}'
+    return f'{{ url = "http://10.0.0.9:8000", speculation = "suffix", {field} }}'
 
 
 # For each name: the file, and a part of the error message. A connector leaks
 # if tenants share its cache.
 BAD_FILES = {
     "suffix decoding with vLLM's default": (
-        _with('{ url = "http://10.0.0.9:8000", speculation = "suffix" }') + QUALITY,
+        _with_first_replica('{ url = "http://10.0.0.9:8000", speculation = "suffix" }') + QUALITY,
         "quick: suffix decoding shares a tree",
     ),
     "suffix decoding with a cache": (
-        _with(_suffix("suffix_decoding_max_cached_requests = 1")) + QUALITY,
+        _with_first_replica(_suffix_replica("suffix_decoding_max_cached_requests = 1")) + QUALITY,
         "suffix_decoding_max_cached_requests = 0",
     ),
     "another speculation": (
-        _with('{ url = "http://10.0.0.9:8000", speculation = "magic" }') + QUALITY,
+        _with_first_replica('{ url = "http://10.0.0.9:8000", speculation = "magic" }') + QUALITY,
         "speculation",
     ),
-    "a connector that leaks": (_connector("LMCacheConnectorV1"), "#2880"),
-    "another connector that leaks": (_connector("HF3FSKVConnector"), "tenants share them"),
-    "an unknown connector": (_connector("MultiConnector"), "it is not known"),
+    "a connector that leaks": (_with_connector("LMCacheConnectorV1"), "#2880"),
+    "another connector that leaks": (_with_connector("HF3FSKVConnector"), "tenants share them"),
+    "an unknown connector": (_with_connector("MultiConnector"), "it is not known"),
     "events by HTTP": (
-        _with('{ url = "http://10.0.0.9:8000", kv_events = "http://10.0.0.9:5557" }') + QUALITY,
+        _with_first_replica('{ url = "http://10.0.0.9:8000", kv_events = "http://10.0.0.9:5557" }')
+        + QUALITY,
         "kv_events and kv_replay must be tcp:// addresses",
     ),
     "events at an invalid port": (
-        _with('{ url = "http://10.0.0.9:8000", kv_events = "tcp://10.0.0.9:many" }') + QUALITY,
+        _with_first_replica('{ url = "http://10.0.0.9:8000", kv_events = "tcp://10.0.0.9:many" }')
+        + QUALITY,
         "kv_events and kv_replay must be tcp:// addresses",
     ),
     "two entries of a replica that differ": (
@@ -253,16 +256,16 @@ def test_a_missing_file_is_rejected_by_name(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("pattern", ["10.12.0.1/16", "http://a", "*", "a b", ""])
 def test_allowed_replica_hosts_must_be_networks_or_names(tmp_path: Path, pattern: str) -> None:
-    own = f'{FAST}additions_from = ["{pattern}"]\n'
+    extensible = f'{FAST}additions_from = ["{pattern}"]\n'
 
     with pytest.raises(BadSetting, match="the pool quick has additions_from"):
-        read_pool_config(_write(tmp_path, own + QUALITY))
+        read_pool_config(_write(tmp_path, extensible + QUALITY))
 
 
 def test_allowed_replica_hosts_apply_to_their_pool(tmp_path: Path) -> None:
-    own = f'{FAST}additions_from = ["10.12.0.0/16", "*.engines.svc"]\n'
+    extensible = f'{FAST}additions_from = ["10.12.0.0/16", "*.engines.svc"]\n'
 
-    pools = read_pool_config(_write(tmp_path, own + QUALITY))
+    pools = read_pool_config(_write(tmp_path, extensible + QUALITY))
 
     assert pools.find_shared(Tier.FAST).allowed_replica_hosts == ("10.12.0.0/16", "*.engines.svc")
     assert pools.find_shared(Tier.QUALITY).allowed_replica_hosts == ()

@@ -45,14 +45,14 @@ async def test_each_address_of_the_dns_name_is_a_replica() -> None:
 async def test_a_joining_replica_gets_requests_after_identifying_itself() -> None:
     fleet = _make_discovering_fleet()
     fleet.network.set_addresses("engines", ["10.0.0.1", "10.0.0.2"])
-    identity = fleet.network.identities.pop(TWO)
+    stated_identity = fleet.network.identities.pop(TWO)
 
     await fleet.pool_members.reconcile()
-    before = (fleet.names(), fleet.rejection_reasons()[TWO])
-    fleet.network.identities[TWO] = identity
+    names_before, reason_before = fleet.names(), fleet.rejection_reasons()[TWO]
+    fleet.network.identities[TWO] = stated_identity
     await fleet.pool_members.reconcile(checks_all=False)
 
-    assert before == ([ONE], MismatchReason.UNREACHABLE)
+    assert (names_before, reason_before) == ([ONE], MismatchReason.UNREACHABLE)
     assert fleet.names() == [ONE, TWO]
     assert TWO not in fleet.rejection_reasons()
 
@@ -147,11 +147,11 @@ async def test_the_older_of_two_versions_stays_until_the_newer_has_a_majority() 
 
     fleet.network.identities[THREE] = newer
     await fleet.pool_members.reconcile()
-    before = fleet.names()
+    names_before = fleet.names()
     fleet.network.identities[TWO] = newer
     await fleet.pool_members.reconcile()
 
-    assert before == [ONE, TWO]
+    assert names_before == [ONE, TWO]
     assert fleet.names() == [TWO, THREE]
 
 
@@ -204,10 +204,10 @@ async def test_an_added_replica_gets_requests_after_identifying_itself() -> None
     fleet = _with_allowed_hosts("10.0.0.0/24")
 
     fleet.pool_members.set_added({"demo-fast": [Replica(TWO, f"http://{TWO}")]})
-    before = fleet.names()
+    names_before = fleet.names()
     await fleet.pool_members.reconcile(checks_all=False)
 
-    assert before == [ONE]
+    assert names_before == [ONE]
     assert sorted(fleet.names()) == [ONE, TWO]
 
 
@@ -359,7 +359,7 @@ async def test_an_added_replica_must_state_its_identity() -> None:
     ids=["sorted after the listed replica", "sorted before the listed replica"],
 )
 async def test_added_replicas_do_not_count_for_the_majority(address: str) -> None:
-    """Not even if they outnumber the listed replicas of a gateway that has just started."""
+    """They do not count even if they outnumber the listed replicas when a gateway starts."""
     fleet = _with_allowed_hosts("10.0.0.0/24")
     added_names = [address, THREE]
     for name in added_names:
@@ -380,12 +380,12 @@ async def test_an_added_replica_is_rejected_once_a_listed_replica_contradicts_it
     fleet.network.identities[TWO] = identity(root="/models/a")
     fleet.pool_members.set_added({"demo-fast": [Replica(TWO, f"http://{TWO}")]})
     await fleet.pool_members.reconcile()
-    before = fleet.names()
+    names_before = fleet.names()
 
     fleet.network.identities[ONE] = stated_identity
     await fleet.pool_members.reconcile()
 
-    assert (before, fleet.names()) == ([ONE, TWO], [ONE])
+    assert (names_before, fleet.names()) == ([ONE, TWO], [ONE])
 
 
 async def test_an_undecodable_response_counts_as_unreachable() -> None:

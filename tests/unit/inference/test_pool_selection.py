@@ -141,29 +141,29 @@ def test_a_catalog_without_a_model_of_the_tier_rejects_requests() -> None:
         _select(_snapshot(models={Tier.FAST: {}}))
 
 
-def _dedicated() -> tuple[PoolSelector, TenantSnapshot, TenantSnapshot, SnapshotStore]:
+def _dedicate_pool() -> tuple[PoolSelector, TenantSnapshot, TenantSnapshot, SnapshotStore]:
     """Return a selector, the snapshots of acme and globex, and their store.
 
     Both tenants are assigned the pool acme-only, which is dedicated to acme.
     """
     store = SnapshotStore(root_secret=ROOT_SECRET, clock=FakeClock(), max_age_s=300)
-    own = {Tier.FAST: {"*": "acme-only"}}
-    acme = _snapshot(models=CATALOG, pools=own, dedicated_pools=frozenset({"acme-only"}))
-    globex = _snapshot(tenant_id=GLOBEX, models=CATALOG, pools=own)
+    assigned = {Tier.FAST: {"*": "acme-only"}}
+    acme = _snapshot(models=CATALOG, pools=assigned, dedicated_pools=frozenset({"acme-only"}))
+    globex = _snapshot(tenant_id=GLOBEX, models=CATALOG, pools=assigned)
     for snapshot in (acme, globex):
         store.replace(snapshot)
     return PoolSelector(POOLS, store.may_use_pool), acme, globex, store
 
 
 def test_another_tenants_dedicated_pool_is_not_used_although_it_is_assigned() -> None:
-    selector, acme, globex, _ = _dedicated()
+    selector, acme, globex, _ = _dedicate_pool()
 
     assert selector.select(acme, Tier.FAST, language="", model="") == "acme-only"
     assert selector.select(globex, Tier.FAST, language="", model="") == "all"
 
 
 def test_the_model_of_another_tenants_dedicated_pool_gets_the_error_of_an_unknown_model() -> None:
-    selector, acme, globex, _ = _dedicated()
+    selector, acme, globex, _ = _dedicate_pool()
     messages = []
     for name in ("tuned", "gpt-9"):
         with pytest.raises(CompletionError, match="model_not_found") as rejected:
@@ -176,7 +176,7 @@ def test_the_model_of_another_tenants_dedicated_pool_gets_the_error_of_an_unknow
 
 
 def test_a_pool_that_is_no_longer_dedicated_serves_other_tenants_again() -> None:
-    selector, acme, globex, store = _dedicated()
+    selector, acme, globex, store = _dedicate_pool()
 
     store.replace(msgspec.structs.replace(acme, version=2, dedicated_pools=frozenset()))
 

@@ -1,10 +1,10 @@
-"""Prompts change little while a user types, secrets are redacted, and a variant changes them.
+"""Prompts change little while a user types, secrets are redacted, and variants have effect.
 
-A variant is the setting of an experiment. psm, spm, stable and efim are layouts.
+A variant is one of the settings that an experiment compares. psm, spm, stable and efim are layouts.
 """
 
 from dataclasses import replace
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from typing import Any
 
 import pytest
@@ -31,15 +31,12 @@ from tests.fakes.tenants import make_policy, make_principal
 
 def _unchanged_shares(prompts: list[Prompt]) -> list[float]:
     """Return, for each prompt but the last, the share of it with which the next prompt begins."""
-    ids = [prompt.token_ids for prompt in prompts]
-    return [
-        next(
-            (n for n, (a, b) in enumerate(zip(token_ids, next_token_ids, strict=False)) if a != b),
-            len(token_ids),
-        )
-        / len(token_ids)
-        for token_ids, next_token_ids in pairwise(ids)
-    ]
+    shares = []
+    for prompt, next_prompt in pairwise(prompts):
+        pairs = zip(prompt.token_ids, next_prompt.token_ids, strict=False)
+        num_equal = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+        shares.append(num_equal / len(prompt.token_ids))
+    return shares
 
 
 @pytest.mark.parametrize("num_chars_before", [600, 4_000, 40_000])
@@ -109,7 +106,7 @@ def test_other_text_after_the_cursor_is_included(rest_of_line: str) -> None:
 def test_secrets_are_redacted_except_on_the_line_of_the_cursor() -> None:
     line = "password = '{}-and-more'\n"
     names = ("before", "after", "file", "found")
-    typed_text = line.format("typed")[:-3]
+    typed_text = line.format("typed")[:-3]  # the user is still typing the value
 
     text = text_of(
         assemble_prompt(
@@ -166,6 +163,7 @@ def test_the_partial_word_is_removed_for_token_healing() -> None:
 
 def test_a_part_of_a_private_key_is_redacted_and_not_kept_for_token_healing() -> None:
     prefix = "KEY = '''-----BEGIN RSA PRIVATE KEY-----\nMIIEpAIBAAKC"
+
     prompt = assemble_prompt(make_prompt_writer(has_token_healing=True), prefix=prefix)
 
     assert prompt.healed_prefix == ""
@@ -175,6 +173,7 @@ def test_a_part_of_a_private_key_is_redacted_and_not_kept_for_token_healing() ->
 @pytest.mark.parametrize("prefix", ["a = ", "f(", "", "x\n"])
 def test_without_a_partial_word_nothing_is_removed(prefix: str) -> None:
     prompt = assemble_prompt(make_prompt_writer(has_token_healing=True), prefix=prefix)
+
     assert prompt.healed_prefix == ""
 
 

@@ -13,25 +13,25 @@ def _cells(line: str) -> list[str]:
     return [cell.strip() for cell in line.strip().strip("|").split("|")]
 
 
-def _documented() -> list[list[str]]:
+def _read_documented_table() -> list[list[str]]:
     lines = DOCUMENT.read_text(encoding="utf-8").split("\n")
     start = next(index for index, line in enumerate(lines) if _cells(line) == HEADER)
-    rows = lines[start + 2 :]
+    rows = lines[start + 2 :]  # after the header and a line of dashes
     end = next(index for index, line in enumerate(rows) if not line.startswith("|"))
     return [_cells(row) for row in rows[:end]]
 
 
-def _cell(state: CompletionState, event: CompletionEvent) -> str:
-    following = TRANSITIONS[state].get(event)
-    if following is not None:
-        return following.value
+def _expected_cell(state: CompletionState, event: CompletionEvent) -> str:
+    next_state = TRANSITIONS[state].get(event)
+    if next_state is not None:
+        return next_state.value
     return "refused" if event in CLIENT_EVENTS else "-"
 
 
 def test_the_documented_table_matches_the_code() -> None:
     table = [
-        [state.value, *(_cell(state, event) for event in CompletionEvent)]
+        [state.value, *(_expected_cell(state, event) for event in CompletionEvent)]
         for state in CompletionState
     ]
 
-    assert _documented() == table
+    assert _read_documented_table() == table

@@ -14,11 +14,12 @@ from tests.fakes.gateway import KEY, NEIGHBOURS_KEY, FakeGateway
 from tests.fakes.http_gateway import send_request
 from tests.fakes.tenants import ALICE, GLOBEX, make_principal
 
+SUGGESTION = "first\nsecond"
 SEGMENTS = {"segments": {"prefix": "a = ", "suffix": ""}}
 
 
 def make_gateway() -> FakeGateway:
-    return FakeGateway(engine=FakeEngine(chunks_of("first\n", "second")))
+    return FakeGateway(engine=FakeEngine(chunks_of(*SUGGESTION.splitlines(keepends=True))))
 
 
 async def request_completion(gateway: FakeGateway) -> str:
@@ -51,7 +52,12 @@ async def test_views_selections_and_dismissals_become_outcomes() -> None:
     outcomes = [
         (outcome.event, outcome.chars, outcome.after_ms) for outcome in gateway.journal.outcomes
     ]
-    assert outcomes == [("shown", 12, 0), ("accepted", 12, 386), ("rejected", 12, 45)]
+    num_chars = len(SUGGESTION)
+    assert outcomes == [
+        ("shown", num_chars, 0),
+        ("accepted", num_chars, 386),
+        ("rejected", num_chars, 45),
+    ]
     (completion,) = gateway.journal.completions
     assert {outcome.request_id for outcome in gateway.journal.outcomes} == {completion.request_id}
     assert {outcome.user_id for outcome in gateway.journal.outcomes} == {completion.user_id}

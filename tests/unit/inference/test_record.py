@@ -24,14 +24,15 @@ def _identify(trace: RequestTrace) -> None:
     trace.principal, trace.request = make_principal(), make_request()
 
 
-def _recorded(
+def _record_completion(
     *, error: BaseException | None = None, finish_reason: FinishReason | None = None
 ) -> FakeJournal:
+    """Record a completion that ends with `error` or `finish_reason`, and return the journal."""
     journal, clock = FakeJournal(), FakeClock()
-    expected: AbstractContextManager[Any] = (
+    error_check: AbstractContextManager[Any] = (
         nullcontext() if error is None else pytest.raises(type(error))
     )
-    with expected, record(Recorder(journal, clock), make_arrival(clock=clock)) as trace:
+    with error_check, record(Recorder(journal, clock), make_arrival(clock=clock)) as trace:
         _identify(trace)
         if finish_reason is not None:
             trace.finish(finish_reason)
@@ -42,7 +43,7 @@ def _recorded(
 
 @pytest.mark.parametrize("finish_reason", list(FinishReason))
 def test_a_completion_leaves_one_record_with_its_finish_reason(finish_reason: FinishReason) -> None:
-    journal = _recorded(finish_reason=finish_reason)
+    journal = _record_completion(finish_reason=finish_reason)
 
     assert [record.finish_reason for record in journal.completions] == [finish_reason]
 
@@ -59,7 +60,7 @@ def test_a_completion_leaves_one_record_with_its_finish_reason(finish_reason: Fi
 def test_a_completion_that_sets_no_finish_reason_leaves_one_record(
     error: BaseException | None, finish_reason: FinishReason, code: str
 ) -> None:
-    journal = _recorded(error=error)
+    journal = _record_completion(error=error)
 
     assert [(record.finish_reason, record.error_code) for record in journal.completions] == [
         (finish_reason, code)
@@ -67,7 +68,7 @@ def test_a_completion_that_sets_no_finish_reason_leaves_one_record(
 
 
 def test_an_error_after_the_end_does_not_change_the_record() -> None:
-    journal = _recorded(finish_reason=FinishReason.STOP, error=ValueError())
+    journal = _record_completion(finish_reason=FinishReason.STOP, error=ValueError())
 
     (record_,) = journal.completions
     assert (record_.finish_reason, record_.error_code) == (FinishReason.STOP, "")

@@ -72,8 +72,9 @@ def test_only_the_files_of_a_lost_replica_move() -> None:
     after = _replica_by_path(router)
 
     assert "one:1" not in after.values()
-    assert {p: r for p, r in after.items() if before[p] != "one:1"} == {
-        p: r for p, r in before.items() if r != "one:1"
+    other_paths = [path for path, replica in before.items() if replica != "one:1"]
+    assert {path: after[path] for path in other_paths} == {
+        path: before[path] for path in other_paths
     }
 
 
@@ -179,14 +180,15 @@ def test_the_request_contains_the_number_in_flight_at_the_replica() -> None:
 def test_a_request_without_a_path_is_routed_by_its_first_tokens() -> None:
     router = _router()
     prompts = [
-        replace(make_prompt(), token_ids=[head] * 64 + [last])
-        for head in range(20)
-        for last in range(3)
+        replace(make_prompt(), token_ids=[first_token] * 64 + [last_token])
+        for first_token in range(20)
+        for last_token in range(3)
     ]
     admitted = make_admitted(ACME_ADA, path="")
 
     names = [route(router, admitted, prompt).replica.name for prompt in prompts]
 
+    # Three prompts at a time have the same first tokens.
     assert all(len(set(names[n : n + 3])) == 1 for n in range(0, 60, 3))
     assert len(set(names)) == len(POOL.replicas)
 
@@ -196,13 +198,13 @@ def test_the_replica_with_clearly_more_cached_tokens_is_chosen() -> None:
     prompt = replace(make_prompt(), token_ids=list(range(400)))
     admitted = make_admitted(ACME_ADA)
     before = route(router, admitted, prompt)
-    (holder,) = before.fallback_replicas
+    (other_replica,) = before.fallback_replicas
 
     _cache(router, before.replica, num_tokens=100, salt=before.salt)
-    _cache(router, holder, num_tokens=300, salt=before.salt)
-
+    _cache(router, other_replica, num_tokens=300, salt=before.salt)
     after = route(router, admitted, prompt)
-    assert (after.replica, after.fallback_replicas[0]) == (holder, before.replica)
+
+    assert (after.replica, after.fallback_replicas[0]) == (other_replica, before.replica)
 
 
 def test_slightly_more_cached_tokens_change_nothing() -> None:
@@ -247,6 +249,7 @@ def test_cached_blocks_of_another_tenant_do_not_count() -> None:
 
 
 def _cache(router: Router, replica: Replica, *, num_tokens: int, salt: str) -> None:
+    """Report that the replica has cached the first tokens of the prompt `range(400)`."""
     router.index.add_replica(replica.url).apply(
         BlockStored(
             block_hashes=list(range(num_tokens // 4)),
@@ -315,7 +318,7 @@ def test_a_drained_replica_gets_no_requests_and_other_files_stay() -> None:
     after = _replica_by_path(router)
 
     assert "one:1" not in after.values()
-    assert all(after[p] == r for p, r in before.items() if r != "one:1")
+    assert all(after[path] == replica for path, replica in before.items() if replica != "one:1")
     assert all(
         replica.name != "one:1"
         for path in PATHS

@@ -43,8 +43,8 @@ def message(path: str, *, tenant_id: TenantId = ACME, is_query: bool = False) ->
 
 def dequeue_all(queue: SendQueue) -> list[OutgoingMessage]:
     messages = []
-    while (message := queue.dequeue()) is not None:
-        messages.append(message)
+    while (next_message := queue.dequeue()) is not None:
+        messages.append(next_message)
     return messages
 
 
@@ -61,14 +61,14 @@ def test_a_sent_message_is_due_again_later(
     queue: SendQueue, clock: FakeClock, is_query: bool, every_s: float
 ) -> None:
     sent_message = message("a.py", is_query=is_query)
-    before = queue.is_due(sent_message.key, is_query=is_query)
+    was_due_before = queue.is_due(sent_message.key, is_query=is_query)
     queue.enqueue(sent_message)
 
     clock.pass_s(every_s - 1)
     was_due_early = queue.is_due(sent_message.key, is_query=is_query)
     clock.pass_s(1)
 
-    assert before
+    assert was_due_before
     assert not was_due_early
     assert queue.is_due(sent_message.key, is_query=is_query)
     assert queue.is_due(sent_message.key, is_query=not is_query)
@@ -95,13 +95,13 @@ def test_the_size_of_the_queue_is_limited(queue: SendQueue) -> None:
 
 
 def test_a_message_that_did_not_fit_into_the_queue_is_still_due(queue: SendQueue) -> None:
-    messages = [message(f"{number}.py") for number in range(MAX_FILES)]
-    for item in messages:
-        queue.enqueue(item)
+    files = [message(f"{number}.py") for number in range(MAX_FILES)]
+    for file in files:
+        queue.enqueue(file)
 
-    due = [message for message in messages if queue.is_due(message.key, is_query=False)]
+    due_files = [file for file in files if queue.is_due(file.key, is_query=False)]
 
-    assert due == messages[int(MAX_FILES * MAX_TENANT_SHARE) :]
+    assert due_files == files[int(MAX_FILES * MAX_TENANT_SHARE) :]
 
 
 def test_there_is_room_again_after_sending(queue: SendQueue) -> None:

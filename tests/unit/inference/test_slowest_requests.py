@@ -63,7 +63,7 @@ def test_the_number_of_records_is_limited_and_the_slowest_are_kept() -> None:
                     150.0 + number + slot, request_id=RequestId(f"{slot}-{number}")
                 )
             )
-        clock.pass_s(299)
+        clock.pass_s(299)  # a second less than a slot lasts
 
     # A slot lasts five minutes and has at most 20 records; an hour touches at most 13 slots.
     assert slowest.num_records <= 13 * 20

@@ -1,5 +1,7 @@
-"""The feed from Redis to the snapshot store, over a fake Redis (`tests/integration` uses the real
-one)."""
+"""The feed from Redis to the snapshot store, over a fake Redis.
+
+The tests in `tests/integration` use a real one.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator

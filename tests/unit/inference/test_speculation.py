@@ -8,6 +8,7 @@ import pytest
 
 from inference.completion.request_trace import RequestTrace
 from inference.pools.cache_isolation import SpeculationMethod as Method
+from inference.pools.health.replica_states import MAX_FAILURES
 from inference.pools.pool_config import Pool, Replica
 from inference.pools.speculation.acceptance_rate import HALF_LIFE_S, MIN_ACCEPTANCE
 from inference.pools.speculation.speculative_decoding import SpeculationTracker
@@ -76,7 +77,7 @@ def _make_tracker(reader: FakeReader) -> SpeculationTracker:
     )
 
 
-async def _trained(
+async def _train_tracker(
     *,
     accepted: float = 10,
     max_foreign_tokens: int = 0,
@@ -99,11 +100,11 @@ async def _trained(
         fallback_after_s=fallback_after_s,
         retry_after_s=retry_after_s,
     )
-    chance = random.Random(20261126)
+    random_ = random.Random(20261126)
     await speculation.poll()
     for number in range(40):
         language, num_accepted = ("html", accepted) if number % 2 else ("python", 90)
-        num_foreign = chance.randint(0, max_foreign_tokens)
+        num_foreign = random_.randint(0, max_foreign_tokens)
         _complete(speculation, _trace(language, 100))
         reader.generate(
             100 + num_foreign,
@@ -115,7 +116,7 @@ async def _trained(
 
 
 async def test_a_language_with_rejected_drafts_is_not_profitable() -> None:
-    speculation = await _trained()
+    speculation = await _train_tracker()
 
     assert not speculation.is_profitable(MIXED.name, "html")
     assert speculation.is_profitable(MIXED.name, "python")
@@ -126,7 +127,7 @@ async def test_a_language_falls_back_after_minutes_and_returns_when_its_estimate
     None
 ):
     clock = FakeClock()
-    speculation = await _trained(clock=clock, fallback_after_s=600)
+    speculation = await _train_tracker(clock=clock, fallback_after_s=600)
 
     assert speculation.is_profitable(MIXED.name, "html")
     clock.pass_s(601)
@@ -142,7 +143,7 @@ async def test_a_language_is_tried_again_and_falls_back_again_if_its_acceptance_
     None
 ):
     clock = FakeClock()
-    speculation = await _trained(clock=clock, fallback_after_s=300, retry_after_s=600)
+    speculation = await _train_tracker(clock=clock, fallback_after_s=300, retry_after_s=600)
     clock.pass_s(299 + 600)
     await speculation.poll()
 
@@ -158,7 +159,7 @@ async def test_a_language_is_tried_again_and_falls_back_again_if_its_acceptance_
 
 
 async def test_acceptance_is_estimated_for_each_position_of_a_draft() -> None:
-    estimates = (await _trained()).estimates
+    estimates = (await _train_tracker()).estimates
 
     # A window has 50 drafts. Python: 67.5 and 22.5 accepted tokens, so the first share is cut to 1.
     # HTML: 7.5 and 2.5 accepted tokens.
@@ -167,11 +168,11 @@ async def test_acceptance_is_estimated_for_each_position_of_a_draft() -> None:
 
 
 async def test_languages_are_tracked_separately_for_each_pool() -> None:
-    assert (await _trained()).is_profitable("another", "html")
+    assert (await _train_tracker()).is_profitable("another", "html")
 
 
 async def test_acceptance_is_estimated_although_other_gateways_use_the_same_engine() -> None:
-    speculation = await _trained(max_foreign_tokens=200)
+    speculation = await _train_tracker(max_foreign_tokens=200)
 
     acceptance = {key: estimate.acceptance for key, estimate in speculation.estimates.items()}
     assert acceptance == {
@@ -183,7 +184,7 @@ async def test_acceptance_is_estimated_although_other_gateways_use_the_same_engi
 
 
 async def test_windows_that_belong_mostly_to_other_gateways_are_ignored() -> None:
-    assert (await _trained(max_foreign_tokens=5_000)).estimates == {}
+    assert (await _train_tracker(max_foreign_tokens=5_000)).estimates == {}
 
 
 async def test_windows_with_fewer_tokens_than_the_gateway_received_are_ignored() -> None:
@@ -193,7 +194,7 @@ async def test_windows_with_fewer_tokens_than_the_gateway_received_are_ignored()
 
 
 async def test_a_pool_without_a_plain_replica_has_estimates_but_no_fallback() -> None:
-    speculation = await _trained(pool=replace(MIXED, replicas=(DRAFTING,)))
+    speculation = await _train_tracker(pool=replace(MIXED, replicas=(DRAFTING,)))
 
     acceptance = speculation.estimates[MIXED.name, "html"].acceptance
     assert acceptance is not None
@@ -202,7 +203,7 @@ async def test_a_pool_without_a_plain_replica_has_estimates_but_no_fallback() ->
 
 
 async def test_a_pool_with_a_plain_replica_uses_it_as_fallback() -> None:
-    speculation = await _trained()
+    speculation = await _train_tracker()
 
     assert speculation.is_using_fallback(MIXED.name, "html")
     assert not speculation.is_using_fallback(MIXED.name, "python")
@@ -280,15 +281,15 @@ def _replicas_of(router: Router, language: str) -> set[str]:
 
 
 async def test_unprofitable_languages_are_routed_to_plain_replicas() -> None:
-    router = make_router(MIXED, speculation=await _trained())
+    router = make_router(MIXED, speculation=await _train_tracker())
 
     assert _replicas_of(router, "html") == {PLAIN.name}
     assert _replicas_of(router, "python") == {PLAIN.name, DRAFTING.name}
 
 
 async def test_the_drafting_replica_is_used_if_no_other_is_available() -> None:
-    router = make_router(MIXED, speculation=await _trained())
-    for _ in range(3):
+    router = make_router(MIXED, speculation=await _train_tracker())
+    for _ in range(MAX_FAILURES):
         with router.replicas.attempt(PLAIN) as attempt:
             attempt.mark_failed()
 

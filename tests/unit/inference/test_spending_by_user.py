@@ -1,4 +1,4 @@
-"""The users of a budget, in the current format and in the previous one."""
+"""The budgets of each user in a snapshot, in the current format and in the previous one."""
 
 from uuid import UUID
 
@@ -13,33 +13,34 @@ from inference.gateway.snapshots.snapshot_store import UserBudgets
 from tests.fakes.tenants import make_snapshot
 
 USERS = tuple(UserId(str(UUID(int=number))) for number in range(5))
-Budgeted = list[tuple[BudgetScope, frozenset[UserId]]]
-budgeted = st.lists(
+# For each budget: its scope and its users.
+BudgetEntries = list[tuple[BudgetScope, frozenset[UserId]]]
+budget_entries = st.lists(
     st.tuples(st.sampled_from(BudgetScope), st.frozensets(st.sampled_from(USERS))), max_size=20
 )
 
 
-def _previous_format(budgets: Budgeted) -> SpendingLimits:
+def _previous_format(budgets: BudgetEntries) -> SpendingLimits:
     """Return the limits in the previous format: each budget with its users."""
     return SpendingLimits(
         budgets=tuple(
-            HardBudget(f"b{place}", scope, 1, tuple(sorted(users)))
-            for place, (scope, users) in enumerate(budgets)
+            HardBudget(f"b{index}", scope, 1, tuple(sorted(users)))
+            for index, (scope, users) in enumerate(budgets)
         )
     )
 
 
-def _current_format(budgets: Budgeted) -> SpendingLimits:
+def _current_format(budgets: BudgetEntries) -> SpendingLimits:
     users_of_budgets = [
         frozenset[UserId]() if scope is BudgetScope.TENANT else users for scope, users in budgets
     ]
     return SpendingLimits(
         budgets=tuple(
-            HardBudget(f"b{place}", scope, 1) for place, (scope, _) in enumerate(budgets)
+            HardBudget(f"b{index}", scope, 1) for index, (scope, _) in enumerate(budgets)
         ),
         budgets_of={
             user: encode_indexes(
-                place for place, users in enumerate(users_of_budgets) if user in users
+                index for index, users in enumerate(users_of_budgets) if user in users
             )
             for user in sorted(frozenset[UserId]().union(*users_of_budgets))
         },
@@ -52,14 +53,14 @@ def _read_budgets(spending: SpendingLimits) -> UserBudgets:
     return UserBudgets(decode_snapshot(data).spending)
 
 
-@given(budgeted)
-def test_both_formats_give_every_user_the_same_budgets(budgets: Budgeted) -> None:
+@given(budget_entries)
+def test_both_formats_give_every_user_the_same_budgets(budgets: BudgetEntries) -> None:
     older, newer = _read_budgets(_previous_format(budgets)), _read_budgets(_current_format(budgets))
 
     for user in (*USERS, None):
         expected = [
-            f"b{place}"
-            for place, (scope, users) in enumerate(budgets)
+            f"b{index}"
+            for index, (scope, users) in enumerate(budgets)
             if scope is BudgetScope.TENANT or user in users
         ]
         assert [budget.budget_id for budget in newer.for_user(user).budgets] == expected
@@ -87,9 +88,9 @@ def test_each_user_of_many_budgets_is_stored_once() -> None:
     """
     users = [UserId(str(UUID(int=number))) for number in range(2_000)]
     budgets = tuple(HardBudget(f"{n:036}", BudgetScope.TEAM, 10**9) for n in range(1_000))
-    places = dict.fromkeys(users, encode_indexes(range(1_000)))
+    encoded_indexes = dict.fromkeys(users, encode_indexes(range(1_000)))
 
-    data = encode_snapshot(make_snapshot(spending=SpendingLimits((), budgets, places)))
+    data = encode_snapshot(make_snapshot(spending=SpendingLimits((), budgets, encoded_indexes)))
 
     assert len(data) < 500_000
 

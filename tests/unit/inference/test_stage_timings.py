@@ -1,4 +1,4 @@
-"""The times of the nine stages, computed from a request trace."""
+"""The timings of the nine stages, computed from a request trace."""
 
 from itertools import pairwise
 
@@ -12,15 +12,16 @@ from tests.fakes.request_traces import make_ended_trace
 def test_a_complete_completion_has_nine_adjacent_stages() -> None:
     trace = make_ended_trace()
 
-    times = compute_stage_timings(trace, recorded_s=trace.total_ms / 1000 + 1_000)
+    # The monotonic time of a FakeClock begins at 1,000 s.
+    timings = compute_stage_timings(trace, recorded_s=1_000 + trace.total_ms / 1000)
 
-    assert tuple(timing.stage for timing in times) == STAGES
-    assert times[0].began_s == trace.arrival.received_s
-    assert all(timing.ended_s == next_one.began_s for timing, next_one in pairwise(times))
-    assert all(timing.is_whole for timing in times)
+    assert tuple(timing.stage for timing in timings) == STAGES
+    assert timings[0].began_s == trace.arrival.received_s
+    assert all(timing.ended_s == next_timing.began_s for timing, next_timing in pairwise(timings))
+    assert all(timing.is_whole for timing in timings)
 
 
-@pytest.mark.parametrize("until", STAGES[:7])
+@pytest.mark.parametrize("until", STAGES[:7])  # the stages up to filter
 def test_a_completion_that_ended_early_has_a_partial_last_stage(until: str) -> None:
     trace = make_ended_trace(until=until)
 
@@ -37,7 +38,7 @@ def test_each_stage_has_its_own_duration() -> None:
     trace = make_ended_trace(clock, took_s=took_s)
     clock.pass_s(0.5)
 
-    times = compute_stage_timings(trace, recorded_s=clock.monotonic_s())
+    timings = compute_stage_timings(trace, recorded_s=clock.monotonic_s())
 
-    durations_s = {timing.stage: timing.ended_s - timing.began_s for timing in times}
+    durations_s = {timing.stage: timing.ended_s - timing.began_s for timing in timings}
     assert durations_s == pytest.approx(took_s | {"record": 0.5})

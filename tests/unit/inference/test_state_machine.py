@@ -51,7 +51,7 @@ def test_an_illegal_event_of_the_gateway_is_an_internal_error(
 
 
 @pytest.mark.parametrize("state", list(CompletionState))
-def test_a_completion_begins_only_with_an_unknown_id(state: CompletionState) -> None:
+def test_only_an_unknown_id_can_begin_a_completion(state: CompletionState) -> None:
     assert (CompletionEvent.COMPLETE in TRANSITIONS[state]) == (state is CompletionState.UNKNOWN)
 
 

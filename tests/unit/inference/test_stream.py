@@ -1,4 +1,4 @@
-"""stream: the client gets the text and exactly one end, for every finish reason."""
+"""The stage `stream`: the client gets the text and exactly one end, for every finish reason."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -39,7 +39,10 @@ async def _stream(
 async def _cancel_stream(
     client: FakeClient, trace: RequestTrace, *message: str
 ) -> asyncio.Task[None]:
-    """Return a cancelled stream that was waiting for its engine."""
+    """Cancel a stream that is waiting for its engine, and return its task.
+
+    `message` is the message of `Task.cancel`, if there is one.
+    """
     waiting = asyncio.Event()
 
     async def wait() -> None:
@@ -61,7 +64,7 @@ async def test_text_is_sent_and_followed_by_done() -> None:
     assert (client.texts, client.ends) == (["a", "b"], ["done"])
 
 
-async def test_a_slow_reader_does_not_delay_the_first_token_time() -> None:
+async def test_the_first_token_time_excludes_the_wait_for_a_slow_reader() -> None:
     clock = FakeClock()
     trace, client = make_trace(clock), FakeClient(on_delta=lambda: clock.pass_s(2.0))
 
@@ -125,7 +128,7 @@ async def test_nothing_is_sent_to_a_closed_connection() -> None:
     assert task.cancelled()
 
 
-async def test_an_unknown_cancellation_message_is_no_finish_reason() -> None:
+async def test_an_unknown_cancellation_message_gives_the_finish_reason_cancelled() -> None:
     client, trace = FakeClient(), make_trace()
 
     task = await _cancel_stream(client, trace, "whatever")

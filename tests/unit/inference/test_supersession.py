@@ -48,7 +48,7 @@ async def test_a_newer_request_for_the_same_file_supersedes_the_older(
         {"principal": make_principal(tenant_id=GLOBEX)},
     ],
 )
-async def test_a_request_about_something_else_supersedes_nothing(
+async def test_a_request_with_another_file_mode_trigger_or_user_supersedes_nothing(
     gateway: ClaimingGateway, other: dict[str, Any]
 ) -> None:
     older = await gateway.begin_request()
@@ -104,7 +104,7 @@ async def test_setting_the_wall_clock_back_changes_nothing_on_one_gateway(
     gateway: ClaimingGateway,
 ) -> None:
     older = await gateway.begin_request()
-    gateway.clock.shift_wall_clock(-3_000)
+    gateway.clock.shift_wall_clock(by_ms=-3_000)
     newer = await gateway.begin_request()
 
     assert await gateway.is_over(older)
@@ -127,29 +127,29 @@ async def test_ended_requests_are_forgotten(gateway: ClaimingGateway) -> None:
     assert gateway.registry.num_running == 0
 
 
-async def test_a_newer_claim_of_another_gateway_supersedes_the_own_request(
+async def test_a_newer_claim_of_another_gateway_supersedes_a_local_request(
     gateway: ClaimingGateway,
 ) -> None:
     other_gateway = ClaimingGateway(gateway.clock)
-    own_request = await gateway.begin_request()
+    local_request = await gateway.begin_request()
     await other_gateway.begin_request()
 
     for claim in other_gateway.queue.drain():
         gateway.registry.on_remote_claim(claim)
 
-    assert await gateway.is_over(own_request)
+    assert await gateway.is_over(local_request)
     await other_gateway.cancel_requests()
 
 
 async def test_an_older_claim_of_another_gateway_is_ignored(gateway: ClaimingGateway) -> None:
     other_gateway = ClaimingGateway(gateway.clock)
     await other_gateway.begin_request()
-    own_request = await gateway.begin_request()
+    local_request = await gateway.begin_request()
 
     for claim in other_gateway.queue.drain():
         gateway.registry.on_remote_claim(claim)
 
-    assert not await gateway.is_over(own_request)
+    assert not await gateway.is_over(local_request)
     await other_gateway.cancel_requests()
 
 

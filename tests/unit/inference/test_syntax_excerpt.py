@@ -24,7 +24,7 @@ def test_the_headers_of_enclosing_blocks_are_kept() -> None:
 
     assert lines[:2] == ["class A:", "    def f(self):"]
     assert lines[-1] == "        b = "
-    assert len(lines) < 20
+    assert len(lines) < 20  # of the 108 lines of the prefix
 
 
 def test_a_header_of_several_lines_is_kept() -> None:
@@ -36,6 +36,7 @@ def test_a_header_of_several_lines_is_kept() -> None:
 def test_a_partial_first_line_opens_no_block() -> None:
     cut_prefix = f"rue, 0.1))\n    def f(self):\n{FILLER}        b = "
 
+    # The header is kept, and then the last lines of the filler, which begin with a9.
     assert extract_excerpt(cut_prefix, "", 0).before.startswith("    def f(self):\n        a9")
 
 
@@ -83,7 +84,7 @@ def test_a_bracketed_list_is_not_split() -> None:
     assert "a = [\n" in extract_excerpt(prefix, "\n", 0).before
 
 
-def test_the_stable_text_excludes_the_line_of_the_cursor() -> None:
+def test_the_stable_lines_exclude_the_line_of_the_cursor() -> None:
     part = extract_excerpt("def f(a):\n    b = ", ")\n    return b\n", 0)
 
     assert part.stable_lines == "def f(a):\n    return b\n"

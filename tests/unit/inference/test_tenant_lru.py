@@ -23,15 +23,15 @@ def _key(number: int, tenant: str = "acme", repository: str = "shop") -> FileKey
 
 
 def _namespace(tenant: str) -> str:
-    """Return the cache namespace of a whole tenant.
+    """Return a cache namespace that all users of the tenant share.
 
-    The form is `tenant|part|epoch`. The part is empty if the namespace is not of one part only.
+    Its form is `tenant|partition|epoch`. Only in strict isolation is the partition not empty.
     """
     return f"{tenant}||0"
 
 
 def test_the_least_recently_used_item_of_a_tenant_is_evicted_first() -> None:
-    cache = TenantLru[FileKey, int](max_items=12)  # of which a tenant may have a quarter
+    cache = TenantLru[FileKey, int](max_items=12)  # a tenant may have a quarter of them
     for number in range(3):
         cache.set(_key(number), number)
     cache.touch(_key(0))

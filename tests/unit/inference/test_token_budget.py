@@ -8,38 +8,38 @@ from hypothesis import strategies as st
 from inference.context.prompt.token_budget import TokenBudget, TokenShares, allocate
 
 SIZES = st.integers(min_value=0, max_value=20_000)
-WANTED = st.builds(TokenBudget, SIZES, SIZES, SIZES, SIZES)
+DEMANDS = st.builds(TokenBudget, SIZES, SIZES, SIZES, SIZES)
 SHARES = TokenShares(suffix=0.2, files=0.3, snippets=0.1)
 EVERYTHING = TokenBudget(9_000, 9_000, 9_000, 9_000)
 
 
-def _allocate(total: int, demand: TokenBudget, nominal: int = 1_000) -> TokenBudget:
+def _allocate(total: int, demand: TokenBudget) -> TokenBudget:
     """Allocate `total` tokens.
 
-    The tier's budget is 1,000 tokens, of which prefix, suffix, files and snippets claim 400, 200,
-    300 and 100.
+    The tier's budget is 1,000 tokens. The shares of prefix, suffix, files and snippets are 400,
+    200, 300 and 100 of them.
     """
-    return allocate(total, demand, shares=SHARES, nominal=nominal)
+    return allocate(total, demand, shares=SHARES, nominal=1_000)
 
 
-@given(SIZES, WANTED)
+@given(SIZES, DEMANDS)
 def test_the_parts_never_exceed_the_total(total: int, demand: TokenBudget) -> None:
     assert _allocate(total, demand).total <= total
 
 
-@given(SIZES, WANTED)
+@given(SIZES, DEMANDS)
 def test_all_tokens_are_allocated_while_there_is_demand(total: int, demand: TokenBudget) -> None:
     assert _allocate(total, demand).total == min(total, demand.total)
 
 
-@given(SIZES, WANTED)
+@given(SIZES, DEMANDS)
 def test_no_part_gets_more_than_it_can_use(total: int, demand: TokenBudget) -> None:
     budget = _allocate(total, demand)
 
     assert all(0 <= a <= b for a, b in zip(astuple(budget), astuple(demand), strict=True))
 
 
-@given(SIZES, SIZES, WANTED)
+@given(SIZES, SIZES, DEMANDS)
 def test_a_smaller_total_never_gives_a_part_more(
     first_total: int, second_total: int, demand: TokenBudget
 ) -> None:
@@ -50,22 +50,26 @@ def test_a_smaller_total_never_gives_a_part_more(
     assert all(a <= b for a, b in zip(astuple(smaller_budget), astuple(larger_budget), strict=True))
 
 
-@given(st.integers(min_value=1, max_value=1_000), WANTED)
+@given(st.integers(min_value=1, max_value=1_000), DEMANDS)
 def test_snippets_are_shortened_first_then_files_then_the_suffix_then_the_prefix(
     total: int, demand: TokenBudget
 ) -> None:
-    """A part that gets less than its claim leaves nothing to the parts that are cut before it."""
-    prefix, suffix, files = (
-        min(want, claim) for want, claim in zip(astuple(demand)[:3], (400, 200, 300), strict=True)
+    """A part claims its share, or its demand if that is less.
+
+    A part that gets less than its claim leaves nothing to the parts that are shortened before it.
+    """
+    prefix_claim, suffix_claim, files_claim = (
+        min(demanded, share)
+        for demanded, share in zip(astuple(demand)[:3], (400, 200, 300), strict=True)
     )
 
     budget = _allocate(total, demand)
 
-    if budget.files < files:
+    if budget.files < files_claim:
         assert budget.snippets == 0
-    if budget.suffix < suffix:
+    if budget.suffix < suffix_claim:
         assert budget.files == 0
-    if budget.prefix < prefix:
+    if budget.prefix < prefix_claim:
         assert budget.suffix == 0
 
 

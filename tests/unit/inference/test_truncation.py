@@ -37,8 +37,8 @@ def _context(case: Case) -> TruncationContext:
 
 
 def _truncate(context: TruncationContext, *chunks: str) -> str:
-    cutter = Truncator(context)
-    return "".join(cutter.feed(chunk) for chunk in chunks) + cutter.finish()
+    truncator = Truncator(context)
+    return "".join(truncator.feed(chunk) for chunk in chunks) + truncator.finish()
 
 
 CASES: Final = {
@@ -76,7 +76,7 @@ CASES: Final = {
     "a block that this line opens": Case("def f():", "\n    return 1\ng()\n", "\n    return 1"),
     "a blank line within a block": Case("def f():\n    ", "a()\n\n    b()\nc()", "a()\n\n    b()"),
     "tabs": Case("def f():\n\t", "a()\n\tb()\nc()", "a()\n\tb()"),
-    "a module's level has no block to leave": Case("", "a = 1\nb = 2", "a = 1\nb = 2"),
+    "the top level of a module has no block to leave": Case("", "a = 1\nb = 2", "a = 1\nb = 2"),
     # blocks by braces
     "the closing brace of a function": Case(
         "function f() {", "\n  return 1;\n}\n\nfunction g() {}\n", "\n  return 1;\n}"
@@ -168,7 +168,7 @@ CASES: Final = {
     "nothing": Case("a = ", "", ""),
     "blank lines": Case("def f():\n    ", "\n\n   \n", ""),
     "line breaks at the end": Case("", "a\n\n\n", "a"),
-    # modes: a blank line ends inline completions, and the block's end does not end fim completions
+    # modes: a blank line ends an inline completion; the end of the block does not end a fim one
     "a blank line while typing": Case(
         "def f():\n    ", "a()\n\n    b()\n", "a()", mode=Mode.INLINE
     ),
@@ -198,7 +198,7 @@ LINES = st.sampled_from(
         *("f(a)", "    f(", "    )", "]", "        b[1])", "a() ", "re", "    re", "世()"),
     ]
 )
-WRITTEN = st.lists(LINES, max_size=8).map("\n".join)
+ENGINE_TEXTS = st.lists(LINES, max_size=8).map("\n".join)
 SUFFIXES = st.sampled_from(["", "\n", ")\n", ")]\n    }\n", "\n    return a\n", "\n}\n", ": x\nre"])
 CONTEXTS = st.builds(
     lambda prefix, suffix, mode, is_single_line: _context(
@@ -211,24 +211,25 @@ CONTEXTS = st.builds(
 )
 
 
-@given(CONTEXTS, WRITTEN, st.lists(st.integers(min_value=0, max_value=80), max_size=10))
+@given(CONTEXTS, ENGINE_TEXTS, st.lists(st.integers(min_value=0, max_value=80), max_size=10))
 def test_chunking_makes_no_difference(
-    context: TruncationContext, engine_text: str, places: list[int]
+    context: TruncationContext, engine_text: str, cuts: list[int]
 ) -> None:
-    bounds = [0, *sorted(min(place, len(engine_text)) for place in places), len(engine_text)]
-    chunks = [engine_text[a:b] for a, b in pairwise(bounds)]
+    edges = [0, *sorted(min(cut_position, len(engine_text)) for cut_position in cuts)]
+    edges.append(len(engine_text))
+    chunks = [engine_text[start:end] for start, end in pairwise(edges)]
 
     assert _truncate(context, *chunks) == _truncate(context, engine_text)
 
 
-@given(CONTEXTS, WRITTEN)
-def test_the_shown_text_is_a_beginning_of_the_written_text(
+@given(CONTEXTS, ENGINE_TEXTS)
+def test_the_shown_text_is_a_beginning_of_the_engine_text(
     context: TruncationContext, engine_text: str
 ) -> None:
     assert engine_text.startswith(_truncate(context, engine_text))
 
 
-@given(CONTEXTS, WRITTEN, WRITTEN)
+@given(CONTEXTS, ENGINE_TEXTS, ENGINE_TEXTS)
 def test_shown_text_is_never_retracted(
     context: TruncationContext, engine_text: str, later_text: str
 ) -> None:
@@ -237,21 +238,22 @@ def test_shown_text_is_never_retracted(
     assert _truncate(context, engine_text + later_text).startswith(early)
 
 
-@given(CONTEXTS, WRITTEN, WRITTEN)
+@given(CONTEXTS, ENGINE_TEXTS, ENGINE_TEXTS)
 def test_no_text_is_shown_after_the_end(
     context: TruncationContext, engine_text: str, later_text: str
 ) -> None:
-    cutter = Truncator(context)
-    cutter.feed(engine_text)
-    cutter.finish()
-    has_ended = cutter.has_ended
+    truncator = Truncator(context)
+    truncator.feed(engine_text)
+    truncator.finish()
+    if not truncator.has_ended:  # the last line so far is blank
+        return
 
-    shown_text = cutter.feed(later_text) + cutter.finish() if has_ended else ""
+    shown_text = truncator.feed(later_text) + truncator.finish()
 
     assert shown_text == ""
 
 
-@given(CONTEXTS, WRITTEN)
+@given(CONTEXTS, ENGINE_TEXTS)
 def test_shown_text_has_no_trailing_whitespace(
     context: TruncationContext, engine_text: str
 ) -> None:
@@ -261,15 +263,17 @@ def test_shown_text_has_no_trailing_whitespace(
 
 
 def test_a_line_is_shown_while_it_grows() -> None:
-    cutter = Truncator(_context(Case("a = ", "", "")))
+    truncator = Truncator(_context(Case("a = ", "", "")))
 
-    assert [cutter.feed("read"), cutter.feed("er."), cutter.feed("x")] == ["read", "er.", "x"]
+    shown_parts = [truncator.feed(part) for part in ("read", "er.", "x")]
+
+    assert shown_parts == ["read", "er.", "x"]
 
 
 def test_a_bracket_in_the_first_column_does_not_close_an_indented_line() -> None:
-    unmatched = BracketCounter("    f(\n", "\n)\n").count_unmatched("x")
+    num_unmatched = BracketCounter("    f(\n", "\n)\n").count_unmatched("x")
 
-    assert unmatched == 2
+    assert num_unmatched == 2  # the opening bracket and the closing one
 
 
 def test_a_brace_after_a_condition_of_several_lines_belongs_to_its_first_line() -> None:
@@ -299,10 +303,10 @@ def test_a_blank_line_ends_no_open_block_in_a_long_file() -> None:
 
 
 def test_a_long_rest_of_the_line_takes_linear_time() -> None:
-    cutter = Truncator(_context(Case("a", "", "", suffix="-" * 500_000)))
+    truncator = Truncator(_context(Case("a", "", "", suffix="-" * 500_000)))
 
     with cpu_guard():
-        shown_text = "".join(cutter.feed("=" * 64) for _ in range(800))
+        shown_text = "".join(truncator.feed("=" * 64) for _ in range(800))
 
     assert shown_text == "=" * 800 * 64
 

@@ -57,7 +57,7 @@ def test_the_size_is_limited() -> None:
         assert cache._weight == _weight(cache) <= MAX_WEIGHT + 50
 
 
-def test_a_partition_has_a_quarter_and_evicts_no_values_of_others() -> None:
+def test_a_partition_has_at_most_a_quarter_and_evicts_no_values_of_others() -> None:
     cache = _cache(FakeClock())
     _is_computed(cache, ADA_PARTITION, 0)
 

@@ -12,7 +12,7 @@ from tests.fakes.stream_client import Editor, open_editor
 from tests.fakes.tenants import ACME, ADA
 
 
-async def send_typed(editor: Editor, chars: Any) -> list[str]:
+async def send_typing_report(editor: Editor, chars: Any) -> list[str]:
     """Send a typing report. Return the codes of all rejections so far."""
     await editor.connection.on_frame(json.dumps({"type": "typing", "chars": chars}))
     return [frame.code for frame in editor.frames if isinstance(frame, ErrorFrame)]
@@ -20,7 +20,7 @@ async def send_typed(editor: Editor, chars: Any) -> list[str]:
 
 async def test_each_language_is_recorded_for_the_user() -> None:
     async with open_editor() as editor:
-        errors = await send_typed(editor, {"Python": 120, "": 4, "go": 0})
+        errors = await send_typing_report(editor, {"Python": 120, "": 4, "go": 0})
 
     records = [record for record in editor.journal.records if isinstance(record, TypingRecord)]
     assert [(record.language, record.chars) for record in records] == [("python", 120), ("", 4)]
@@ -44,7 +44,7 @@ async def test_each_language_is_recorded_for_the_user() -> None:
 )
 async def test_invalid_counts_are_rejected(chars: Any, code: str) -> None:
     async with open_editor() as editor:
-        assert await send_typed(editor, chars) == [code]
+        assert await send_typing_report(editor, chars) == [code]
 
     assert editor.journal.records == []
     # The error message does not repeat the name of an unknown language.
@@ -53,9 +53,9 @@ async def test_invalid_counts_are_rejected(chars: Any, code: str) -> None:
 
 async def test_frequent_reports_are_rejected_with_retry_after() -> None:
     async with open_editor() as editor:
-        await send_typed(editor, {"python": 1})
+        await send_typing_report(editor, {"python": 1})
 
-        assert await send_typed(editor, {"python": 1}) == ["too_many_requests"]
+        assert await send_typing_report(editor, {"python": 1}) == ["too_many_requests"]
 
     (error,) = (frame for frame in editor.frames if isinstance(frame, ErrorFrame))
     assert error.retry_after_s == pytest.approx(MIN_PAUSE_S)

@@ -186,12 +186,13 @@ async def test_the_reason_of_the_stop_is_kept() -> None:
         assert chunks[-1].stop is stop
 
 
-async def test_the_engine_gets_exactly_these_fields() -> None:
+async def test_the_engine_gets_exactly_the_expected_fields() -> None:
     async with _serving(COMPLETE) as (server, engine):
         await _collect(server, engine, stop=("\n",), priority=2, max_tokens=9)
         await _collect(server, engine, sampling=Sampling(0.8, 0.95, seed=2))
-    body, alternative = server.bodies
-    assert body == {
+
+    greedy_body, sampled_body = server.bodies
+    assert greedy_body == {
         "model": "demo",
         "prompt": [1, 2, 3],
         "max_tokens": 9,
@@ -203,7 +204,7 @@ async def test_the_engine_gets_exactly_these_fields() -> None:
         "stream": True,
         "stream_options": {"include_usage": True, "continuous_usage_stats": True},
     }
-    assert (alternative["temperature"], alternative["seed"]) == (0.8, 2)
+    assert [sampled_body[name] for name in ("temperature", "top_p", "seed")] == [0.8, 0.95, 2]
 
 
 async def test_the_connection_is_reused_for_the_next_request() -> None:
@@ -283,7 +284,7 @@ FAILURES: dict[str, tuple[Behaviour, str]] = {
         _sending(b'data: {"choices":[{"text":"\xff"}]}\n\n'),
         "engine_invalid_response",
     ),
-    "nesting": (_sending(b'data: {"x":' + b"[" * 50_000 + b"\n\n"), "engine_invalid_response"),
+    "deep nesting": (_sending(b'data: {"x":' + b"[" * 50_000 + b"\n\n"), "engine_invalid_response"),
     "a line of 1 MB": (_sending(b"data: " + b"x" * 1_000_000 + b"\n\n"), "engine_invalid_response"),
     "an immediate end": (_sending(), "engine_disconnected"),
     "no stop reason": (_sending(event("a")), "engine_disconnected"),

@@ -42,7 +42,7 @@ def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class FakePipeline:
-    """Records the requests. Raises the given errors first; then succeeds, or hangs."""
+    """Records the requests. Raises the given errors first; then succeeds, or hangs if told to."""
 
     def __init__(self, *, errors: Sequence[Exception] = ()) -> None:
         self.arrivals: list[IncomingRequest] = []
@@ -123,7 +123,7 @@ async def test_the_number_of_concurrent_warm_ups_is_limited() -> None:
         for number in range(4):
             warmup_queue.add_warmup(TenantId(str(number)), make_arrival())
         await wait_until(lambda: len(pipeline.arrivals) >= MAX_AT_ONCE)
-        await asyncio.sleep(0.01)
+        await asyncio.sleep(0.01)  # seconds: enough for a further warm-up to start
 
         assert len(pipeline.arrivals) == MAX_AT_ONCE
 
@@ -352,27 +352,27 @@ async def test_a_busy_replica_is_not_warmed_up() -> None:
 
 async def test_a_request_preempts_a_warm_up() -> None:
     gateway = FakeGateway(engine=FakeEngine(chunks_of("b", stop=None), hangs=True))
-    pipeline = asyncio.create_task(warm_up(gateway.plane, _warm_up_request(gateway)))
+    warm_up_task = asyncio.create_task(warm_up(gateway.plane, _warm_up_request(gateway)))
     await wait_until(lambda: gateway.engine.num_open == 1)
 
     gateway.engine.hangs = False
     gateway.engine.chunks = chunks_of("b")
     client = FakeClient()
     await serve(gateway.plane, make_arrival(key_text=KEY.text, clock=gateway.clock), client)
-    await asyncio.gather(pipeline, return_exceptions=True)
+    await asyncio.gather(warm_up_task, return_exceptions=True)
 
-    assert pipeline.cancelled()
+    assert warm_up_task.cancelled()
     assert client.ends == ["done"]
     assert (gateway.engine.num_open, gateway.plane.admission.concurrency.num_in_flight) == (0, 0)
 
 
 async def test_a_warm_up_does_not_count_as_load() -> None:
     gateway = FakeGateway(engine=FakeEngine(chunks_of("b", stop=None), hangs=True))
-    pipeline = asyncio.create_task(warm_up(gateway.plane, _warm_up_request(gateway)))
+    warm_up_task = asyncio.create_task(warm_up(gateway.plane, _warm_up_request(gateway)))
     await wait_until(lambda: gateway.engine.num_open == 1)
 
     num_in_flight = gateway.plane.router.replicas.num_in_flight(gateway.engine.requests[0].replica)
-    pipeline.cancel()
-    await asyncio.gather(pipeline, return_exceptions=True)
+    warm_up_task.cancel()
+    await asyncio.gather(warm_up_task, return_exceptions=True)
 
     assert num_in_flight == 0

@@ -12,7 +12,7 @@ from tokenizers import Tokenizer, models
 from inference.context.tokenization.tokenizer import prefill_word_cache
 
 DEMO_WEIGHTS = Path(__file__).parents[3] / "inference" / "demo_model" / "weights"
-SENT = "globex_secret_word"
+SENT_WORD = "globex_secret_word"
 
 
 def _is_cached(tokenizer: Tokenizer, word: str) -> bool:
@@ -30,13 +30,13 @@ def tokenizer() -> Tokenizer:
 
 
 def test_the_library_caches_new_words_without_prefilling(tokenizer: Tokenizer) -> None:
-    assert _is_cached(tokenizer, SENT)
+    assert _is_cached(tokenizer, SENT_WORD)
 
 
 def test_a_prefilled_cache_stores_no_new_words(tokenizer: Tokenizer) -> None:
     prefill_word_cache(tokenizer)
 
-    assert not _is_cached(tokenizer, SENT)
+    assert not _is_cached(tokenizer, SENT_WORD)
 
 
 def test_a_prefilled_cache_contains_words_of_the_vocabulary(tokenizer: Tokenizer) -> None:
@@ -51,7 +51,7 @@ def test_the_prefilled_cache_of_a_small_vocabulary_stores_no_new_words() -> None
 
     prefill_word_cache(small)
 
-    assert not _is_cached(small, SENT)
+    assert not _is_cached(small, SENT_WORD)
 
 
 def test_a_model_without_a_cache_is_unchanged() -> None:

@@ -14,7 +14,8 @@ def test_a_setting_names_the_server(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
     server = choose_backup_server(EmbeddedPaths(tmp_path))
 
-    assert (server.address, server.programs) == ("postgresql://u:p@host/caret", None)
+    assert server.address == "postgresql://u:p@host/caret"
+    assert server.programs is None  # the Postgres programs on the PATH
 
 
 def test_without_the_setting_there_must_be_a_local_installation(

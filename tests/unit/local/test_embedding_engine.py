@@ -15,25 +15,26 @@ from caret.local.paths import EmbeddedPaths
 SETTINGS = EmbeddingsSettings(served_name="minilm", port=8404, has_gpu=False)
 
 
-def options(settings: EmbeddingsSettings = SETTINGS) -> str:
+def join_options(settings: EmbeddingsSettings = SETTINGS) -> str:
+    """Return the words of the engine's command, separated by spaces."""
     return " ".join(embeddings_command(settings, model=Path("/models/minilm")))
 
 
 def test_the_engine_serves_embeddings_only_on_the_loopback_address() -> None:
-    assert "--runner pooling" in options()
-    assert "--host 127.0.0.1 --port 8404" in options()
-    assert "--model /models/minilm --served-model-name minilm" in options()
+    assert "--runner pooling" in join_options()
+    assert "--host 127.0.0.1 --port 8404" in join_options()
+    assert "--model /models/minilm --served-model-name minilm" in join_options()
 
 
 def test_the_engine_logs_no_requests() -> None:
-    assert "--no-enable-log-requests --disable-uvicorn-access-log" in options()
+    assert "--no-enable-log-requests --disable-uvicorn-access-log" in join_options()
 
 
 @pytest.mark.parametrize("has_gpu", [True, False])
-def test_on_a_gpu_the_engine_reserves_little_memory(has_gpu: bool) -> None:
+def test_only_an_engine_on_a_gpu_reserves_a_small_share_of_the_memory(has_gpu: bool) -> None:
     settings = EmbeddingsSettings(served_name="minilm", port=8404, has_gpu=has_gpu)
 
-    assert ("--gpu-memory-utilization 0.05" in options(settings)) is has_gpu
+    assert ("--gpu-memory-utilization 0.05" in join_options(settings)) is has_gpu
 
 
 @pytest.mark.skipif(

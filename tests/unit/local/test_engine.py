@@ -175,10 +175,11 @@ def test_the_engine_gets_no_secrets_of_other_programs(tmp_path: Path) -> None:
 
 def test_load_shedding_targets_are_relaxed_only_on_a_cpu() -> None:
     on_cpu, on_gpu = (
-        first_token_targets(replace(SETTINGS, hardware=hardware)) for hardware in Hardware
+        first_token_targets(replace(SETTINGS, hardware=hardware))
+        for hardware in (Hardware.CPU, Hardware.GPU)
     )
 
-    assert int(on_cpu["CARET_FIRST_TOKEN_TARGET_INLINE_MS"]) >= 1_000
+    assert int(on_cpu["CARET_FIRST_TOKEN_TARGET_INLINE_MS"]) >= 1_000  # the default is 100 ms
     assert on_gpu == {}
 
 

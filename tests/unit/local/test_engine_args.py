@@ -16,6 +16,7 @@ from inference.pools.cache_isolation import SpeculationMethod
 SUFFIX = '{"method":"suffix"}'
 LMCACHE = '{"kv_connector":"LMCacheConnectorV1","kv_role":"kv_both"}'
 
+# Arguments that let tenants share cached data, or that hide whether they do.
 LEAKS = {
     "suffix decoding in vLLM's notation": ("--speculative-config", SUFFIX),
     "suffix decoding with an equals sign": (f"--speculative-config={SUFFIX}",),

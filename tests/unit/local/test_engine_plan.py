@@ -14,7 +14,7 @@ from caret.local.errors import MissingFeature
 GIB = 2**30
 LARGE = Machine(Hardware.CPU, free_bytes=16 * GIB, num_cores=8)
 SMALL = replace(LARGE, free_bytes=5 * GIB)
-BOTH = (Tier.FAST, Tier.QUALITY)
+FAST_ONLY, BOTH = (Tier.FAST,), (Tier.FAST, Tier.QUALITY)
 
 
 @pytest.mark.parametrize(
@@ -22,9 +22,9 @@ BOTH = (Tier.FAST, Tier.QUALITY)
     [
         (LARGE, True, BOTH, "Two engines"),
         (replace(LARGE, hardware=Hardware.GPU), True, BOTH, "for a GPU"),
-        (SMALL, True, BOTH[:1], "7 GB of free memory, and this machine has 5.0 GB"),
-        (replace(LARGE, num_cores=2), True, BOTH[:1], "4 cores"),
-        (LARGE, False, BOTH[:1], "CARET_ENGINES=2"),
+        (SMALL, True, FAST_ONLY, "7 GB of free memory, and this machine has 5.0 GB"),
+        (replace(LARGE, num_cores=2), True, FAST_ONLY, "4 cores"),
+        (LARGE, False, FAST_ONLY, "CARET_ENGINES=2"),
     ],
 )
 def test_two_engines_start_only_if_there_is_room(
@@ -37,7 +37,7 @@ def test_two_engines_start_only_if_there_is_room(
 
 
 def test_the_setting_decides_on_the_number_of_engines() -> None:
-    assert plan_engines("1", LARGE, is_demo_model=True).profiles == BOTH[:1]
+    assert plan_engines("1", LARGE, is_demo_model=True).profiles == FAST_ONLY
     assert plan_engines("2", LARGE, is_demo_model=False).profiles == BOTH
 
 
@@ -65,19 +65,20 @@ def test_two_engines_without_memory_are_rejected() -> None:
         plan_engines("2", SMALL, is_demo_model=True)
 
 
-def test_a_profile_for_hardware_that_is_missing_is_rejected() -> None:
-    # vLLM is built for a GPU, but the machine has none.
+def test_a_build_of_vllm_for_a_gpu_is_rejected_without_a_gpu() -> None:
+    # The hardware is that of vLLM's build; free_bytes=None means that the machine has no GPU.
     without_gpu = Machine(Hardware.GPU, free_bytes=None, num_cores=8)
 
     with pytest.raises(MissingFeature, match="nvidia-smi finds none"):
-        require_hardware(without_gpu, "")
+        require_hardware(without_gpu, "")  # CARET_ENGINE is not set
 
 
 def test_the_memory_of_a_kv_tier_is_not_free_for_engines() -> None:
-    machine = LARGE.without(LARGE.free_bytes or 0)
+    with_kv_tier = LARGE.without(LARGE.free_bytes or 0)  # a KV tier that takes all free memory
 
     assert "need 7 GB" not in plan_engines("auto", LARGE, is_demo_model=True).sentence
-    assert "two engines need 7 GB" in plan_engines("auto", machine, is_demo_model=True).sentence
+    plan = plan_engines("auto", with_kv_tier, is_demo_model=True)
+    assert "two engines need 7 GB" in plan.sentence
 
 
 def test_a_setting_that_does_not_fit_the_build_of_vllm_is_rejected() -> None:

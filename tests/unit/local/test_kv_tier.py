@@ -28,7 +28,13 @@ from inference.pools.cache_isolation import SALTED_CONNECTORS
 
 def _tier(hardware: Hardware = Hardware.CPU) -> KvTierSettings:
     ports = ports_from_environment()
-    return KvTierSettings(2, hardware, ports.kv_tier, ports.kv_tier_http, ports.kv_store)
+    return KvTierSettings(
+        size_gb=2,
+        hardware=hardware,
+        port=ports.kv_tier,
+        http_port=ports.kv_tier_http,
+        store_port=ports.kv_store,
+    )
 
 
 def test_there_is_no_kv_tier_by_default() -> None:

@@ -21,7 +21,7 @@ def test_the_error_for_a_port_in_use_names_the_port_and_its_setting() -> None:
 
     assert str(number) in str(exc_info.value)
     assert "CARET_GATEWAY_PORT" in str(exc_info.value)
-    assert int(exc_info.value.exit_code) == 3
+    assert int(exc_info.value.exit_code) == 3  # the exit code for a port in use
 
 
 def test_a_port_in_use_on_all_addresses_is_not_free() -> None:

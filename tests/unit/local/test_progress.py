@@ -22,11 +22,11 @@ class SteppingClock:
 
 
 def test_the_list_gives_the_next_step() -> None:
-    plan = StepList(["Postgres", "Valkey"])
+    steps = StepList(["Postgres", "Valkey"])
 
-    assert plan.next_after("Postgres") == "Valkey"
-    assert plan.next_after("Valkey") == "done"
-    assert plan.next_after("something else") == "done"
+    assert steps.next_after("Postgres") == "Valkey"
+    assert steps.next_after("Valkey") == "done"
+    assert steps.next_after("something else") == "done"
 
 
 def test_plain_output_shows_the_step_the_next_one_and_the_time() -> None:
@@ -59,11 +59,8 @@ def test_a_failed_step_is_not_reported_as_done() -> None:
     lines: list[str] = []
     progress = PlainProgress(StepList(["Engine"]), write=lines.append)
 
-    try:
-        with progress.show_step("Engine", "loads"):
-            raise RuntimeError
-    except RuntimeError:
-        pass
+    with pytest.raises(RuntimeError), progress.show_step("Engine", "loads"):
+        raise RuntimeError
 
     assert not [line for line in lines if "ok" in line]
 

@@ -17,17 +17,18 @@ from caret.local.processes.reload import (
 )
 
 _TASKS = sorted(path.relative_to(REPOSITORY) for path in REPOSITORY.glob("tenants/*/tasks.py"))
+# The modules with which each program begins, separated by commas.
 _ENTRIES = {
     CONSOLE: "caret.asgi, caret.urls, console.urls, console.api.urls, console.operator_admin.urls",
     GATEWAY: "caret.gateway_server, caret.composition.gateway_app",
     WORKER: "caret.celery, caret.settings, "
     + ", ".join(str(path).replace("/", ".")[:-3] for path in _TASKS),
 }
-# Imported by all programs, but not part of their work.
+# All programs import these files, but a change of them restarts no program.
 _SETUP = ("platform/caret/__init__.py", "platform/caret/local/")
 _APPS = ("console/__init__.py", "console/apps.py")  # the worker loads them too
-# Prints the files that a program imports.
-_IMPORT = """
+# A script that prints the files that a program imports.
+_PRINT_IMPORTS = """
 import os, sys
 os.environ["DJANGO_SETTINGS_MODULE"] = "caret.settings"
 if sys.argv[1] != "caret.gateway_server":
@@ -48,7 +49,7 @@ for module in list(sys.modules.values()):
         ("console/locale/de/LC_MESSAGES/django.mo", {CONSOLE}),
         ("platform/caret/contracts/policy.py", {CONSOLE, GATEWAY, WORKER}),
         ("platform/caret/settings/__init__.py", {CONSOLE, WORKER, BEAT}),
-        ("console/templates/console/base.html", set()),
+        ("console/templates/console/base.html", set()),  # the console reloads it by itself
         ("console/static/console.css", set()),
         ("platform/caret/local/processes/supervisor.py", set()),
         ("tests/conftest.py", set()),
@@ -58,12 +59,12 @@ def test_a_changed_file_restarts_the_programs_that_import_it(file: str, programs
     assert programs_of(file) == programs
 
 
-@pytest.mark.deep  # each starts an interpreter that imports a whole program
+@pytest.mark.deep  # each case starts an interpreter that imports a whole program
 @pytest.mark.parametrize("program", _ENTRIES)
 def test_a_program_restarts_for_all_code_that_it_imports(program: str) -> None:
     entries = _ENTRIES[program]
     output = subprocess.run(
-        [sys.executable, "-c", _IMPORT.format(entries=entries), entries.split(",")[0]],
+        [sys.executable, "-c", _PRINT_IMPORTS.format(entries=entries), entries.split(",")[0]],
         capture_output=True,
         text=True,
         check=True,

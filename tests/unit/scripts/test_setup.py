@@ -1,7 +1,7 @@
 """`platform/scripts/setup`, which installs Caret's packages before any of them can be imported.
 
 A lock is a list of packages with their versions: light, cpu, dev or gpu. The script writes a stamp,
-a file that records which lock is installed.
+a file that records which lock is installed. The numbers 2, 4, 5 and 6 are the script's exit codes.
 """
 
 import contextlib
@@ -58,7 +58,7 @@ def setup(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     return module
 
 
-def test_without_a_stamp_nothing_is_installed(setup: Any) -> None:
+def test_without_a_stamp_nothing_counts_as_installed(setup: Any) -> None:
     assert not setup.is_installed("cpu")
 
 
@@ -135,7 +135,7 @@ def test_a_partially_unpacked_package_is_removed(setup: Any) -> None:
     for name, record in {"whole": "a.py,,\nINSTALLER,sha256=x,4\n", "half": "a.py,,\n"}.items():
         (site / f"{name}-1.dist-info").mkdir(parents=True)
         (site / f"{name}-1.dist-info" / "RECORD").write_text(record)
-    (site / "less-1.dist-info").mkdir()
+    (site / "empty-1.dist-info").mkdir()
 
     setup.remove_partial_packages()
 
@@ -188,7 +188,7 @@ def test_a_requirement_is_extracted_from_the_lock_with_its_hashes(setup: Any) ->
 
 
 def test_a_full_disk_is_rejected_before_downloads(setup: Any) -> None:
-    setup.NEEDED_MB["cpu"] = (2**40, 0)
+    setup.NEEDED_MB["cpu"] = (2**40, 0)  # more than any disk has
 
     with pytest.raises(setup.Refusal, match="MB free") as exc_info:
         setup.check_disk("cpu")
@@ -243,7 +243,9 @@ def test_an_unsupported_machine_is_rejected(setup: Any, monkeypatch: pytest.Monk
     assert exc_info.value.code == 5
 
 
-def test_the_engine_can_be_chosen(setup: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_setting_decides_which_engine_is_installed(
+    setup: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("setup_machine.has_nvidia_driver", lambda: True)
     monkeypatch.setenv("CARET_ENGINE", "gpu")
     assert setup.choose_lock(wants_dev=False, wants_light=False) == "gpu"
@@ -331,7 +333,7 @@ def test_an_unreachable_package_index_is_reported(setup: Any) -> None:
     assert "cannot be reached" in str(refusal)
 
 
-def test_a_folder_that_is_not_writable_is_reported(
+def test_a_log_folder_that_cannot_be_created_is_reported(
     setup: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "file").touch()

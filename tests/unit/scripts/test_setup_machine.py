@@ -9,23 +9,25 @@ from caret.local.paths import REPOSITORY
 
 
 @pytest.mark.parametrize(
-    ("options", "has_other", "is_other_used"),
+    ("build_options", "has_other_python", "is_other_used"),
     [("", True, True), ("", False, False), ("'--enable-optimizations'", True, False)],
 )
-def test_a_python_without_optimizations_is_replaced_by_the_distributions(
-    monkeypatch: pytest.MonkeyPatch, options: str, has_other: bool, is_other_used: bool
+def test_a_python_without_optimizations_is_replaced_by_that_of_the_distribution(
+    monkeypatch: pytest.MonkeyPatch, build_options: str, has_other_python: bool, is_other_used: bool
 ) -> None:
-    def run(command: list[str], **_options: object) -> None:
-        if not has_other:
+    def run_other_python(command: list[str], **_options: object) -> None:
+        if not has_other_python:
             raise FileNotFoundError(command[0])
 
     monkeypatch.syspath_prepend(REPOSITORY / "platform" / "scripts")
     setup_machine = importlib.import_module("setup_machine")
-    monkeypatch.setattr("sysconfig.get_config_var", {"CONFIG_ARGS": options}.get)
-    monkeypatch.setattr(sys, "base_prefix", "/opt/python")
-    monkeypatch.setattr("subprocess.run", run)
+    monkeypatch.setattr("sysconfig.get_config_var", {"CONFIG_ARGS": build_options}.get)
+    monkeypatch.setattr(sys, "base_prefix", "/opt/python")  # not the distribution's Python
+    monkeypatch.setattr("subprocess.run", run_other_python)
 
     interpreter = setup_machine.choose_interpreter()
 
-    assert interpreter.startswith("/usr/bin/python3.") == is_other_used
-    assert is_other_used or interpreter == sys.executable
+    if is_other_used:
+        assert interpreter.startswith("/usr/bin/python3.")
+    else:
+        assert interpreter == sys.executable

@@ -73,7 +73,9 @@ def test_rules_for_another_repository_do_not_apply() -> None:
 
 @pytest.mark.parametrize("path", ["a.py", ".env", "x/.env", "src/keys/a", "a/b.pem", ""])
 @pytest.mark.parametrize("repository", ["", "*", "shop", "other", "tools"])
-def test_a_rule_exists_exactly_if_gateways_exclude_the_path(repository: str, path: str) -> None:
+def test_a_path_has_a_blocking_rule_if_and_only_if_gateways_exclude_it(
+    repository: str, path: str
+) -> None:
     request = query(repository=repository, path=path)
 
     explanation = explain_access(POLICY, [NamedOverride(USER, NO_KEYS)], request)

@@ -1,6 +1,7 @@
 """The verification of an audit export detects changes.
 
-The error names the changed line or entry. "Heads" are signed chain heads in the export.
+The error names the changed line or entry. An export has a header, entries with signed chain heads
+("heads") between them, and a trailer. Each is one line, so entry 5 is on line 6.
 """
 
 import os
@@ -32,6 +33,7 @@ LINES = TEXT.splitlines(keepends=True)
 
 
 def verification_error(text: bytes) -> str:
+    """Check that the verification of the text fails, and return its error message."""
     with pytest.raises(VerificationFailed) as exc_info:
         verify(text)
     return str(exc_info.value)
@@ -52,10 +54,10 @@ def test_a_part_of_the_chain_is_valid() -> None:
 def test_a_hundred_random_byte_changes_are_detected() -> None:
     random_ = random.Random(8)
     for _ in range(100):
-        place, mask = random_.randrange(len(TEXT)), random_.randrange(1, 256)
-        line_number = TEXT[:place].count(b"\n") + 1
+        position, mask = random_.randrange(len(TEXT)), random_.randrange(1, 256)
+        line_number = TEXT[:position].count(b"\n") + 1
         changed_text = bytearray(TEXT)
-        changed_text[place] ^= mask
+        changed_text[position] ^= mask
 
         message = verification_error(bytes(changed_text))
 
@@ -68,6 +70,7 @@ def test_a_change_of_any_byte_of_the_trailer_is_detected(first: int) -> None:
     for offset in range(begin + first, len(TEXT), 20):  # every twentieth byte in each run
         changed_text = bytearray(TEXT)
         changed_text[offset] ^= 1
+
         verification_error(bytes(changed_text))
 
 

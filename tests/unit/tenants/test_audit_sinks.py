@@ -158,10 +158,15 @@ def test_retry_delays_double_up_to_an_hour() -> None:
     assert waits == [5, 10, 20, 2_560, 3_600, 3_600]
 
 
+def test_a_fast_sink_is_not_paused() -> None:
+    assert compute_slow_sink_pause(timedelta(seconds=0.2), num_delivered=0) is None
+
+
 def test_a_slow_sink_is_paused_for_three_times_as_long_as_it_took() -> None:
-    assert compute_slow_sink_pause(timedelta(seconds=0.2), 0) is None
-    assert compute_slow_sink_pause(timedelta(seconds=4), 1) == timedelta(seconds=12)
+    pause = compute_slow_sink_pause(timedelta(seconds=4), num_delivered=1)
+
+    assert pause == timedelta(seconds=12)
 
 
 def test_a_sink_that_received_many_entries_is_not_slow() -> None:
-    assert compute_slow_sink_pause(timedelta(seconds=4), 200) is None
+    assert compute_slow_sink_pause(timedelta(seconds=4), num_delivered=200) is None

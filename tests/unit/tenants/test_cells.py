@@ -55,6 +55,8 @@ def test_a_formula_inside_a_text_is_not_escaped_in_an_xlsx_file() -> None:
 
 def test_a_long_text_of_separators_is_escaped_in_linear_time() -> None:
     started_s = time.process_time()
+
     escape_csv_formulas(ColumnType.TEXT, ";\n" * 500_000)
 
-    assert time.process_time() - started_s < 5
+    cpu_s = time.process_time() - started_s
+    assert cpu_s < 5  # much more than linear time needs

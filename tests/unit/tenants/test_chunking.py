@@ -16,6 +16,7 @@ from tenants.privacy.retrieval_index.chunking import (
 
 
 def body(template: str, count: int = 20) -> str:
+    """Return the template as `count` lines, with the number of the line in each."""
     return "".join(f"{template.format(n)}\n" for n in range(count))
 
 
@@ -130,7 +131,8 @@ def test_a_long_statement_without_parts_is_split_into_windows() -> None:
 def test_code_with_syntax_errors_is_split() -> None:
     chunks = split_into_chunks("a.py", body("def ((( broken {} ]]", 200))
 
-    assert sum(chunk.text.count("\n") + 1 for chunk in chunks) >= 190
+    num_lines = sum(chunk.text.count("\n") + 1 for chunk in chunks)
+    assert num_lines >= 190  # of 200; a chunk of fewer than three lines may be dropped
 
 
 def test_minified_files_have_no_chunks() -> None:

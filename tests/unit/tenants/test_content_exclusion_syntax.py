@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from tenants.base.errors import InvalidValue
 from tenants.policy.content_exclusion_syntax import format_exclusions, parse_exclusions
 
-# Without the characters that end a line: not only \n does.
+# Without characters that end a line. There are more of them than \n.
 names = st.text(st.characters(exclude_categories=["Cc", "Cs", "Zl", "Zp"]), min_size=1, max_size=20)
 exclusions = st.dictionaries(names, st.lists(names, max_size=4, unique=True).map(tuple), max_size=4)
 

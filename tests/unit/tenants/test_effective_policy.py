@@ -14,8 +14,8 @@ from tenants.policy.three_way_merge import merge_policies
 SLOW = PolicyOverride(user_limit=RateLimit(per_minute=60, burst=5))
 SLOWER = PolicyOverride(user_limit=RateLimit(per_minute=30, burst=3))
 NO_CHAT = PolicyOverride(features=frozenset(Feature) - {Feature.CHAT})
-TEAM = NamedOverride("team:Contractors", SLOW, 2)
-USER = NamedOverride("user:ada@acme.example", SLOWER, 1)
+TEAM = NamedOverride("team:Contractors", SLOW, version=2)
+USER = NamedOverride("user:ada@acme.example", SLOWER, version=1)
 
 
 def deciders(*overrides: NamedOverride) -> dict[str, list[str]]:
@@ -70,7 +70,6 @@ def test_a_field_changed_by_both_keeps_the_later_value_and_is_reported() -> None
 def test_the_same_change_by_both_is_no_conflict() -> None:
     same_policy = msgspec.structs.replace(DEFAULT_POLICY, retrieval=("shop",))
 
-    assert (
-        merge_policies(base=DEFAULT_POLICY, proposed=same_policy, current=same_policy).conflicts
-        == []
-    )
+    merged = merge_policies(base=DEFAULT_POLICY, proposed=same_policy, current=same_policy)
+
+    assert merged.conflicts == []

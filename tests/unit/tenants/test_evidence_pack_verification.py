@@ -1,4 +1,4 @@
-"""Errors in the manifest of an evidence pack: a change, or a format that the verifier lacks."""
+"""Errors in the manifest of an evidence pack: a change, or a format unknown to the verifier."""
 
 import io
 import zipfile

@@ -54,14 +54,15 @@ PROOF = proof_of(DATA)
 
 
 def verification_error(data: bytes, proof: bytes) -> str:
+    """Check that the verification of the data fails, and return its error message."""
     with pytest.raises(BrokenExport) as exc_info:
         verify_export(io.BytesIO(data), proof, KEYS.public_keys())
     return str(exc_info.value)
 
 
 def change_byte(text: bytes, random_: random.Random) -> bytes:
-    place, mask = random_.randrange(len(text)), random_.randrange(1, 256)
-    return text[:place] + bytes([text[place] ^ mask]) + text[place + 1 :]
+    position, mask = random_.randrange(len(text)), random_.randrange(1, 256)
+    return text[:position] + bytes([text[position] ^ mask]) + text[position + 1 :]
 
 
 def test_an_unchanged_export_is_valid() -> None:

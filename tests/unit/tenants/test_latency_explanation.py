@@ -60,8 +60,9 @@ def test_the_stages_fill_the_whole_time() -> None:
         *("authenticate", "admit", "assemble", "route", "generate", "filter", "stream")
     ]
     assert sum(stage.duration_ms for stage in stages) == pytest.approx(120)
-    assert stages[4].start_ms == 2.5
-    assert stages[4].duration_ms == pytest.approx(40)
+    generate = stages[4]
+    assert generate.start_ms == 2.5  # the end of the stage before it, `routed_ms`
+    assert generate.duration_ms == pytest.approx(40)
 
 
 def test_a_fast_request_has_no_findings() -> None:
@@ -208,10 +209,10 @@ def test_an_old_record_without_stage_times_is_partly_explained() -> None:
 def test_the_waterfall_fits_its_width_and_shows_details_of_the_request() -> None:
     slow_record = slow(cached_tokens=88, variant="layout-2026/b", num_in_flight_at_replica=14)
 
-    text = list(format_waterfall(slow_record, explain_latency(slow_record), slug="acme"))
+    lines = list(format_waterfall(slow_record, explain_latency(slow_record), slug="acme"))
 
-    assert max(len(line) for line in text) <= WIDTH
-    waterfall = "\n".join(text)
+    assert max(len(line) for line in lines) <= WIDTH
+    waterfall = "\n".join(lines)
     for expected in (
         "acme, inline",
         "pool fast",
@@ -221,7 +222,7 @@ def test_the_waterfall_fits_its_width_and_shows_details_of_the_request() -> None
     ):
         assert expected in waterfall
     assert "First text after 403.0 ms: slow (target 100 ms)." in waterfall
-    (generate,) = (line for line in text if line.strip().startswith("generate"))
+    (generate,) = (line for line in lines if line.strip().startswith("generate"))
     assert "400.0 ms ! of 60" in generate
     assert "█" * 25 in generate
 
@@ -231,24 +232,18 @@ def test_the_waterfall_of_a_request_without_duration_says_that_no_text_was_sent(
         finish_reason=FinishReason.SHED, total_ms=0.0, authenticated_ms=None, first_token_ms=None
     )
 
-    assert any(
-        "No text was sent" in line
-        for line in format_waterfall(shed_record, explain_latency(shed_record), slug="acme")
-    )
+    waterfall = format_waterfall(shed_record, explain_latency(shed_record), slug="acme")
+
+    assert any("No text was sent" in line for line in waterfall)
 
 
-def test_a_waterfall_of_contradicting_times_fits_its_width() -> None:
-    contradicting_record = record(engine_ms=5_000.0, total_ms=120.0)
+def test_a_waterfall_of_contradictory_times_fits_its_width() -> None:
+    contradictory_record = record(engine_ms=5_000.0, total_ms=120.0)
+    explanation = explain_latency(contradictory_record)
 
-    assert (
-        max(
-            len(line)
-            for line in format_waterfall(
-                contradicting_record, explain_latency(contradicting_record), slug="acme"
-            )
-        )
-        <= WIDTH
-    )
+    waterfall = format_waterfall(contradictory_record, explanation, slug="acme")
+
+    assert max(len(line) for line in waterfall) <= WIDTH
 
 
 def test_a_completion_without_text_has_no_budget_for_its_first_text() -> None:

@@ -48,12 +48,9 @@ def test_a_page_without_metrics_is_rejected() -> None:
 
 
 def test_samples_of_gateways_are_summed() -> None:
-    assert (
-        merge_samples([parse_metrics(PAGE), parse_metrics(PAGE)]).sum(
-            "caret_completions_total", mode="fim"
-        )
-        == 14
-    )
+    merged = merge_samples([parse_metrics(PAGE), parse_metrics(PAGE)])
+
+    assert merged.sum("caret_completions_total", mode="fim") == 14
 
 
 def test_a_counter_that_fell_was_reset() -> None:

@@ -46,9 +46,9 @@ def _rate(per_minute: Any, burst: Any) -> dict[str, Any]:
 
 
 def test_a_policy_without_limits_is_read() -> None:
-    old = {name: value for name, value in document().items() if name != "limits"}
+    without_limits = {name: value for name, value in document().items() if name != "limits"}
 
-    assert parse_policy(old).limits == PolicyLimits()
+    assert parse_policy(without_limits).limits == PolicyLimits()
 
 
 def test_limits_are_parsed() -> None:

@@ -20,8 +20,8 @@ from tenants.fleet.pools.scraping.installation_status import (
 from tenants.fleet.pools.scraping.metric_samples import MetricSamples, merge_samples, parse_metrics
 from tenants.fleet.pools.scraping.recent_scrapes import RecentScrapes
 
-# The metrics page of a gateway.
-ONE = """\
+# The metrics page of a gateway with the replicas one:1 and two:1.
+GATEWAY_PAGE = """\
 caret_pool{pool="fast",tier="fast",model="qwen"} 1.0
 caret_pool{pool="quality",tier="quality",model="qwen"} 1.0
 caret_pool_replica_info{pool="fast",replica="one:1",speculation="ngram"} 1.0
@@ -69,7 +69,7 @@ caret_outcomes_total{event="accepted"} 10.0
 caret_outcomes_total{event="partially_accepted"} 5.0
 """
 # The page of a second gateway, which has measured another acceptance of speculative tokens.
-TWO = ONE.replace(
+OTHER_GATEWAY_PAGE = GATEWAY_PAGE.replace(
     'acceptance{pool="fast",language="python"} 0.6', 'acceptance{pool="fast",language="python"} 0.8'
 )
 
@@ -98,7 +98,7 @@ def _pools(*pages: str | None) -> dict[str, PoolStatus]:
 
 
 def test_values_of_gateways_are_summed_and_engines_counted_once() -> None:
-    fast = _pools(ONE, TWO)["fast"]
+    fast = _pools(GATEWAY_PAGE, OTHER_GATEWAY_PAGE)["fast"]
     replica = fast.replicas[0]
 
     assert (fast.num_in_flight, fast.limit, fast.load) == (12, 20, 0.6)
@@ -112,7 +112,7 @@ def test_values_of_gateways_are_summed_and_engines_counted_once() -> None:
 
 
 def test_a_pool_names_its_speculating_replicas_and_the_languages_without_speculation() -> None:
-    pools = _pools(ONE, TWO)
+    pools = _pools(GATEWAY_PAGE, OTHER_GATEWAY_PAGE)
 
     assert [replica.speculation for replica in pools["fast"].replicas] == ["ngram", ""]
     assert pools["fast"].has_speculation
@@ -121,7 +121,7 @@ def test_a_pool_names_its_speculating_replicas_and_the_languages_without_specula
 
 
 def test_each_replica_has_its_health() -> None:
-    first, second = _pools(ONE, TWO)["fast"].replicas
+    first, second = _pools(GATEWAY_PAGE, OTHER_GATEWAY_PAGE)["fast"].replicas
 
     assert (first.is_up, first.num_gateways_open, first.cooldown_s, first.is_drained) == (
         True,
@@ -142,7 +142,7 @@ def test_each_replica_has_its_health() -> None:
 
 
 def test_a_pool_lists_its_own_replicas_and_its_shed_requests_most_frequent_first() -> None:
-    pools = _pools(ONE)
+    pools = _pools(GATEWAY_PAGE)
 
     assert [replica.name for replica in pools["quality"].replicas] == ["two:1"]
     assert list(pools["fast"].shed.items()) == [("prefetch", 4), ("automatic", 1)]
@@ -151,27 +151,28 @@ def test_a_pool_lists_its_own_replicas_and_its_shed_requests_most_frequent_first
 
 
 def test_warm_ups_do_not_count_for_the_hit_rate() -> None:
-    assert _pools(ONE)["fast"].hit_rate == pytest.approx(0.8)
+    assert _pools(GATEWAY_PAGE)["fast"].hit_rate == pytest.approx(0.8)
 
 
 def test_first_tokens_are_compared_with_the_target_of_their_mode() -> None:
-    (first,) = _pools(ONE)["fast"].first_tokens
+    (first,) = _pools(GATEWAY_PAGE)["fast"].first_tokens
 
     assert (first.mode, first.count, first.target_ms) == (Mode.INLINE, 100, 100)
     assert first.p50_ms == pytest.approx(100)
+    # Half of the values are up to 100 ms, the others up to 250 ms: 100 + 150 * 49 / 50.
     assert first.p99_ms == pytest.approx(247)
     assert first.is_over
 
 
 def test_an_unreachable_gateway_does_not_affect_the_others() -> None:
-    installation = _installation(ONE, None)
+    installation = _installation(GATEWAY_PAGE, None)
 
     assert (len(installation.reachable), len(installation.unreachable)) == (1, 1)
-    assert installation.pools == _installation(ONE).pools
+    assert installation.pools == _installation(GATEWAY_PAGE).pools
 
 
 def test_the_key_figures_are_calculated() -> None:
-    figures = compute_key_figures(_installation(ONE, TWO))
+    figures = compute_key_figures(_installation(GATEWAY_PAGE, OTHER_GATEWAY_PAGE))
 
     assert [first_token.mode for first_token in figures.first_tokens] == [Mode.INLINE]
     assert figures.cancellation == pytest.approx(0.4)
@@ -188,7 +189,7 @@ def test_without_gateways_there_are_no_key_figures() -> None:
 
 
 def test_measured_inputs_for_the_capacity_planner() -> None:
-    installation = _installation(ONE, TWO)
+    installation = _installation(GATEWAY_PAGE, OTHER_GATEWAY_PAGE)
 
     assert compute_measured_inputs(installation, pool="fast") == {
         "context_tokens": 100,
@@ -201,16 +202,16 @@ def test_measured_inputs_for_the_capacity_planner() -> None:
 
 def test_without_a_window_there_is_no_request_rate() -> None:
     assert "requests_per_s" not in compute_measured_inputs(
-        _installation(ONE, window_s=None), pool=None
+        _installation(GATEWAY_PAGE, window_s=None), pool=None
     )
 
 
 def test_the_capacity_planner_gets_the_number_of_available_replicas() -> None:
-    healthy = ONE.replace('up{replica="two:1"} 0.0', 'up{replica="two:1"} 1.0')
+    healthy = GATEWAY_PAGE.replace('up{replica="two:1"} 0.0', 'up{replica="two:1"} 1.0')
 
-    assert (
-        compute_measured_inputs(_installation(healthy), pool=None)["num_gpus"] == 1
-    )  # the other replica is drained
+    inputs = compute_measured_inputs(_installation(healthy), pool=None)
+
+    assert inputs["num_gpus"] == 1  # the other replica is drained
 
 
 @pytest.mark.parametrize(
@@ -232,6 +233,7 @@ def _cost(**fields: Any) -> Any:
         "hour_cents": 200,
         "num_days": 7,
     }
+    # The counts are requests, prompt tokens, generated tokens and accepted tokens.
     days = {
         DAY: {"fast": PoolCounts(10, 1_000, 500, 100), "": PoolCounts(9, 0, 0, 0)},
         BEFORE: {"fast": PoolCounts(10, 1_000, 500, 140), "slow": PoolCounts(1, 10, 5, 0)},
@@ -253,10 +255,13 @@ def test_the_price_of_the_hours_is_divided_by_the_accepted_tokens() -> None:
 
 def test_a_replica_of_two_pools_is_paid_once() -> None:
     """A day has 86,400 seconds. Replica two:1 counts half for each of its two pools."""
-    up = ONE.replace('up{replica="two:1"} 0.0', 'up{replica="two:1"} 1.0')
+    up = GATEWAY_PAGE.replace('up{replica="two:1"} 0.0', 'up{replica="two:1"} 1.0')
 
     assert compute_replica_seconds_a_day(_installation(up)) == {"fast": 129_600, "quality": 43_200}
-    assert compute_replica_seconds_a_day(_installation(ONE)) == {"fast": 86_400, "quality": 0}
+    assert compute_replica_seconds_a_day(_installation(GATEWAY_PAGE)) == {
+        "fast": 86_400,
+        "quality": 0,
+    }
 
 
 def test_missing_samples_have_no_series() -> None:
@@ -264,7 +269,9 @@ def test_missing_samples_have_no_series() -> None:
 
 
 def test_a_rejected_replica_is_listed_once_with_its_reason() -> None:
-    pools = _installation(ONE + REJECTED, TWO + REJECTED, TWO).pools
+    pools = _installation(
+        GATEWAY_PAGE + REJECTED, OTHER_GATEWAY_PAGE + REJECTED, OTHER_GATEWAY_PAGE
+    ).pools
 
     (rejected,) = pools[0].rejected
     assert (rejected.name, rejected.num_gateways) == ("three:1", 2)

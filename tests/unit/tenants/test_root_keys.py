@@ -120,16 +120,13 @@ def test_without_credentials_a_kms_key_is_unavailable(monkeypatch: pytest.Monkey
 def test_the_first_root_key_wraps_and_all_unwrap(tmp_path: Path) -> None:
     file = tmp_path / "root"
     file.write_text(secrets.token_hex(32) + "\n")
+    second = SecretRootKey(ROOT_SECRET)
 
     root_keys = open_root_keys((f"file:{file}", "root-secret"), ROOT_SECRET)
 
-    assert root_keys.current.id != SecretRootKey(ROOT_SECRET).id
-    assert (
-        root_keys.get(SecretRootKey(ROOT_SECRET).id).unwrap(
-            SecretRootKey(ROOT_SECRET).wrap(KEY, bound_to="here"), bound_to="here"
-        )
-        == KEY
-    )
+    assert root_keys.current.id != second.id
+    wrapped_key = second.wrap(KEY, bound_to="here")
+    assert root_keys.get(second.id).unwrap(wrapped_key, bound_to="here") == KEY
 
 
 def test_a_root_key_that_is_not_configured_is_missing() -> None:
@@ -170,4 +167,5 @@ def test_the_error_for_a_file_without_a_root_key_does_not_contain_its_text(
     with pytest.raises(BadSetting, match="64 hex digits") as exc_info:
         open_root_keys((f"file:{file}",), ROOT_SECRET)
 
-    assert not text or text not in str(exc_info.value).replace(str(file), "")
+    message = str(exc_info.value).replace(str(file), "")  # the path may contain the text
+    assert not text or text not in message

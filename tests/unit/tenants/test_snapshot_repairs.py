@@ -38,5 +38,5 @@ def test_a_repair_depends_on_the_state_of_redis(
     assert plan_repairs({ACME: 5}, published).get(ACME) == expected
 
 
-def test_a_correct_tenant_is_not_repaired_with_another() -> None:
+def test_a_correct_snapshot_is_not_repaired_with_that_of_another_tenant() -> None:
     assert set(plan_repairs({ACME: 5, GLOBEX: 1}, published(5))) == {GLOBEX}

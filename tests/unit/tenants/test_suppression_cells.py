@@ -35,7 +35,7 @@ def suppressed(
     )
 
 
-def test_large_parts_are_shown() -> None:
+def test_large_cells_are_shown() -> None:
     users_of = {
         cell: users(10 * place, 10)
         for place, cell in enumerate(product(("go", "python"), ("vim", "zed")))
@@ -168,14 +168,17 @@ used_by = st.dictionaries(
 def test_no_shown_part_differs_from_its_whole_by_a_few_users(
     users_of: dict[Cell, People],
 ) -> None:
-    """This must hold whichever of the filters are removed."""
+    """This holds no matter which of the filters are removed.
+
+    A part is a shown cell. Its whole is the cell without some of its filters.
+    """
     columns = ("one", "two", "three")
-    parts = SuppressionTable(CellUsers(columns, users_of, {}), MIN_USERS)
+    table = SuppressionTable(CellUsers(columns, users_of, {}), MIN_USERS)
 
     for dimensions in (columns, columns[:2], columns[1:], columns[::2]):
         places = [columns.index(name) for name in dimensions]
         for shown_cell in (
-            parts.users.users_by_cell(dimensions).keys() - parts.find_suppressed(dimensions).keys()
+            table.users.users_by_cell(dimensions).keys() - table.find_suppressed(dimensions).keys()
         ):
             for is_kept in product((True, False), repeat=len(shown_cell)):
                 difference = users_of_dropped_filters(users_of, places, shown_cell, is_kept)
@@ -198,21 +201,21 @@ def users_of_dropped_filters(
 @given(used_by)
 def test_the_suppressed_cells_of_a_line_contain_enough_users(users_of: dict[Cell, People]) -> None:
     columns = ("one", "two", "three")
-    parts = SuppressionTable(CellUsers(columns, users_of, {}), MIN_USERS)
-    suppressed_cells = parts.find_suppressed(columns)
+    table = SuppressionTable(CellUsers(columns, users_of, {}), MIN_USERS)
+    suppressed_cells = table.find_suppressed(columns)
 
     for place in range(3):
-        for total in parts.users.users_by_cell(without(columns, place)):
-            if total in parts.find_suppressed(without(columns, place)):
+        for total in table.users.users_by_cell(without(columns, place)):
+            if total in table.find_suppressed(without(columns, place)):
                 continue
             line = [cell for cell in users_of if without(cell, place) == total]
             hidden_users = People().union(
                 *(users_of[cell] for cell in line if cell in suppressed_cells)
             )
-            assert not 0 < len(hidden_users) < MIN_USERS or all(
-                cell in suppressed_cells for cell in line
-            )
+            is_whole_line_suppressed = all(cell in suppressed_cells for cell in line)
+            assert is_whole_line_suppressed or not 0 < len(hidden_users) < MIN_USERS
 
 
 def without(values: tuple[str, ...], place: int) -> tuple[str, ...]:
+    """Return the values except the one at this index."""
     return values[:place] + values[place + 1 :]

@@ -67,6 +67,7 @@ def harness(tmp_path: Path) -> Harness:
 async def test_the_editor_is_asked_for_the_symbols_before_the_cursor(harness: Harness) -> None:
     question = harness.look_up()
 
+    # The positions of `total` and `price_of`. The symbol `order` is still being typed.
     assert question == DefinitionQuestion(1, harness.uri, (Position(0, 0), Position(0, 8)))
 
 
@@ -175,12 +176,14 @@ async def test_the_files_own_definitions_are_not_sent(harness: Harness) -> None:
 
 async def test_an_unknown_or_late_answer_is_ignored(harness: Harness) -> None:
     uri = harness.write("prices.py", _DEFINITION)
-    await harness.session.definitions.on_answer(99, [Location(uri, 0)])
+    unknown_token = 99
+    await harness.session.definitions.on_answer(unknown_token, [Location(uri, 0)])
+
     question = harness.look_up()
     harness.session.close(harness.uri)
     await harness.session.definitions.on_answer(question.token, [None, Location(uri, 0)])
-    harness.session.open(harness.uri, "python", _LINE)
 
+    harness.session.open(harness.uri, "python", _LINE)
     assert harness.definitions == []
 
 
@@ -198,6 +201,7 @@ async def test_only_the_last_questions_wait_for_an_answer(harness: Harness) -> N
 
 async def test_nothing_is_asked_or_sent_while_the_setting_is_off(harness: Harness) -> None:
     await harness.answer(None, Location(harness.write("prices.py", _DEFINITION), 0))
+
     harness.session.set_up(Settings(definitions=False), None)
     harness.clock.now_s += _AFTER_MAX_AGE_S
     harness.look_up()
@@ -208,6 +212,7 @@ async def test_nothing_is_asked_or_sent_while_the_setting_is_off(harness: Harnes
 
 async def test_nothing_is_asked_for_an_excluded_file(tmp_path: Path) -> None:
     harness = Harness(tmp_path, excluded=("a.py",))
+
     harness.session.look_up_definitions(harness.uri, Position(0, len(_LINE)))
 
     assert harness.questions == []

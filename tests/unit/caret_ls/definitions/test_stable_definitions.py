@@ -45,6 +45,7 @@ def test_a_full_list_loses_its_older_half_at_once() -> None:
 
     definitions.add("last", _definition("last"))
 
+    # Half of MAX_CHARS is kept: four definitions, including the new one.
     assert _names(definitions) == ["5", "6", "7", "last"]
 
 

@@ -41,7 +41,7 @@ def test_the_symbol_that_is_being_typed_is_left_out() -> None:
     assert find_symbols("    order.tot") == [Symbol("order", 4)]
 
 
-def test_only_the_last_symbols_of_a_line_are_found() -> None:
+def test_only_the_last_four_symbols_of_a_line_are_found() -> None:
     assert [symbol.name for symbol in find_symbols("one, two, three, four, five, six, ")] == [
         *("three", "four", "five", "six")
     ]
@@ -96,10 +96,10 @@ def test_a_line_outside_of_the_text_raises_nothing(line: int) -> None:
 
 def test_an_excerpt_is_bounded() -> None:
     long_class = "class A:\n" + "    name: str\n" * 500
+    class_with_long_lines = "class A:\n" + "    name: str = 'some text'\n" * 500
     long_line = "def f(" + "a, " * 5_000 + "):\n"
 
     assert excerpt_at(long_class, 0).count("\n") == MAX_EXCERPT_LINES
+    # The line ends do not count.
+    assert len(excerpt_at(class_with_long_lines, 0)) < MAX_EXCERPT_CHARS + MAX_EXCERPT_LINES
     assert excerpt_at(long_line, 0) == ""
-    assert len(excerpt_at("class A:\n" + "    name: str = 'some text'\n" * 500, 0)) < (
-        MAX_EXCERPT_CHARS + MAX_EXCERPT_LINES
-    )

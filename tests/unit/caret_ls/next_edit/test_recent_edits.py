@@ -13,6 +13,8 @@ LINES = "".join(f"line {number}\n" for number in range(40))
 
 
 class Harness:
+    """An open file, and the record of its edits."""
+
     def __init__(self, text: str = LINES) -> None:
         self.recent = RecentEdits()
         self.files = OpenFiles(lambda _: None)
@@ -135,7 +137,7 @@ def test_only_the_last_edits_are_sent() -> None:
     assert [edit.start_line for edit in harness.list()] == list(range(40 - 2 * MAX_EDITS, 40, 2))
 
 
-def test_the_newest_edits_that_fit_are_sent() -> None:
+def test_the_newest_edits_that_fit_into_the_size_limit_are_sent() -> None:
     harness = Harness()
     long_text = "ü" * 1_500  # 3,000 bytes
 

@@ -113,6 +113,7 @@ def test_the_lines_that_a_long_file_leaves_out_cannot_be_replaced() -> None:
 
     # 128 lines before the cursor are sent, and 64 from the cursor on.
     assert (lines.first, lines.cursor, lines.count) == (200 - 128, 200, 128 + 64)
+    # Counted from the first line that was sent, the last one has the number 191.
     assert lines.to_file_edit(191, 192, "y\n") is not None
     assert lines.to_file_edit(191, 193, "y") is None
 
@@ -134,6 +135,7 @@ def test_the_nearest_diagnostics_are_selected_and_come_first() -> None:
     selected = lines.select_diagnostics(diagnostics)
 
     assert [diagnostic.line for diagnostic in selected[:3]] == [50, 49, 51]
+    # Half of them are before the cursor.
     assert {diagnostic.line for diagnostic in selected} == set(range(42, 42 + MAX_DIAGNOSTICS))
 
 

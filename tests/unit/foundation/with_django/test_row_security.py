@@ -15,10 +15,10 @@ def test_a_constraint_survives_serialization_into_a_migration() -> None:
     scope: dict[str, object] = {}
     exec("\n".join(imports), scope)  # noqa: S102  # our own migration's text
 
-    assert eval(text, scope) == constraint  # noqa: S307
+    assert eval(text, scope) == constraint  # noqa: S307  # our own migration's text
 
 
-def test_constraints_are_equal_by_value() -> None:
+def test_constraints_are_compared_by_value() -> None:
     assert RowSecurity(name="x") == RowSecurity(name="x")
     assert RowSecurity(name="x") != RowSecurity(name="x", privileges=APPEND_ONLY)
     assert RowSecurity(name="x") != Grants(name="x", reason="")
@@ -26,7 +26,7 @@ def test_constraints_are_equal_by_value() -> None:
 
 
 def test_the_tenant_policy_raises_without_a_tenant() -> None:
-    """`current_setting` raises for an unknown setting, unless a second argument permits it."""
+    """`current_setting` raises an error for an unset setting, unless a second argument is true."""
     statements = RowSecurity(name="x").rule_sql('"t"')
 
     (policy,) = [statement for statement in statements if statement.startswith("CREATE POLICY")]
@@ -47,7 +47,7 @@ def test_row_security_also_applies_to_the_owner() -> None:
     assert 'ALTER TABLE "t" FORCE ROW LEVEL SECURITY' in statements
 
 
-def test_grants_begin_with_a_revocation() -> None:
+def test_earlier_grants_are_revoked_before_new_ones() -> None:
     statements = grant_sql('"t"', ("SELECT",))
 
     assert statements == [
@@ -56,7 +56,7 @@ def test_grants_begin_with_a_revocation() -> None:
     ]
 
 
-def test_no_grants_mean_only_a_revocation() -> None:
+def test_without_new_grants_earlier_ones_are_only_revoked() -> None:
     assert grant_sql('"t"', ()) == ['REVOKE ALL ON "t" FROM PUBLIC, caret_app']
 
 
@@ -69,5 +69,5 @@ def test_no_grants_mean_only_a_revocation() -> None:
         (Month(2026, 12), 12, Month(2027, 12)),
     ],
 )
-def test_months_continue_in_the_next_year(month: Month, num_months: int, expected: Month) -> None:
+def test_adding_months_can_change_the_year(month: Month, num_months: int, expected: Month) -> None:
     assert month.plus_months(num_months) == expected
