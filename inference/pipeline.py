@@ -116,7 +116,9 @@ async def complete(plane: DataPlane, arrival: IncomingRequest, client: ResponseW
 
 
 async def warm_up(plane: DataPlane, arrival: IncomingRequest) -> None:
-    """Prefill the stable part of a file's prompts, without any output.
+    """Prefill the stable part of a file's prompts.
+
+    Nothing is sent to a client, and no usage record is written.
 
     Raises CompletionError, CompletionDropped.
     """

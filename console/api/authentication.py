@@ -57,7 +57,10 @@ class KeyAuth(HttpBearer):
         return self.authenticate(request, token.strip()) if scheme.lower() == "bearer" else None
 
     def authenticate(self, request: HttpRequest, token: str) -> ServiceKeyCaller:
-        """Return the key's caller. Raises Unauthenticated, ProblemRaised."""
+        """Return the key's caller, and count the request for the rate limit.
+
+        Raises Unauthenticated, and ProblemRaised if the caller sent too many requests.
+        """
         address = client_address(request)
         actor = authenticate_key(text=token, address=address, now=timezone.now())
         note_credential(request)
@@ -79,9 +82,10 @@ class MemberAuth(SessionAuth):
         return super().__call__(request)
 
     def authenticate(self, request: HttpRequest, key: str | None) -> CurrentMember | None:
-        """Return the member; None if nobody is signed in. Raises ProblemRaised.
+        """Return the member, and count the request for the rate limit; None: nobody is signed in.
 
-        `key`, the session cookie, is not used: the middleware has already read it.
+        Raises ProblemRaised if the user has no tenant, lacks a required second factor, or sent too
+        many requests. `key`, the session cookie, is not used: the middleware has already read it.
         """
         if not request.user.is_authenticated:
             return None

@@ -1,7 +1,7 @@
 """Budgets over REST, with optimistic locking.
 
-A change or deletion names the `version` of the budget that it replaces. If the budget has changed
-since that version, the response is a conflict.
+A request that changes or deletes a budget names the `version` that the caller has read. If the
+budget has changed since then, the response is a conflict.
 """
 
 import datetime

@@ -32,7 +32,7 @@ from tenants.security.authorization.actor import Actor
 router = Router(tags=["data subjects"])
 # Writing 100,000 rows takes a few seconds, and their ZIP usually has 10 MB. Operators export larger
 # bundles with `manage.py export_data_subject`.
-BUNDLE_LIMITS = BundleLimits(max_rows=100_000, max_bytes=256 << 20)
+BUNDLE_LIMITS = BundleLimits(max_rows=100_000, max_bytes=256 << 20)  # 256 MiB
 
 
 class ReasonBody(
@@ -47,9 +47,8 @@ class ReasonBody(
     openapi_extra=document_permissions(Permission.EXPORT_OR_ERASE_OWN_DATA) | SAFE_TO_REPEAT,
 )
 def own_bundle(request: AuthenticatedRequest) -> StreamingHttpResponse:
-    return _stream_bundle(
-        request, BundleRequest(require_own_user_id(actor_of(request)), "", BUNDLE_LIMITS)
-    )
+    user_id = require_own_user_id(actor_of(request))
+    return _stream_bundle(request, BundleRequest(user_id, reason="", limits=BUNDLE_LIMITS))
 
 
 @router.post(
@@ -111,7 +110,7 @@ def _stream_bundle(
 ) -> StreamingHttpResponse:
     """Return the ZIP as a download.
 
-    Raises OSError and the errors of write_bundle, but ProblemRaised if Redis is unreachable.
+    Raises OSError, and the errors of write_bundle, but ProblemRaised in place of a RedisError.
     """
     try:
         return bundle_response(request, actor_of(request), bundle_request)

@@ -5,9 +5,9 @@ gets the first response, with the header `Idempotent-Replayed: true`. Error resp
 stored, so a corrected request may use the same key. Source:
 draft-ietf-httpapi-idempotency-key-header.
 
-Such a request is one database transaction, so nothing in it may wait for other systems. E-mails are
-sent after the commit. Endpoints that wait for other systems are marked SAFE_TO_REPEAT, and ignore
-the header.
+A request with an Idempotency-Key is one database transaction, so nothing in it may wait for other
+systems. E-mails are sent after the commit. Endpoints that wait for other systems are marked
+SAFE_TO_REPEAT, and ignore the header.
 """
 
 import re
@@ -52,7 +52,8 @@ def idempotent(run: MethodType) -> Callable[..., HttpResponse]:
     """
     operation = run.__self__
     assert isinstance(operation, Operation)
-    runs_once, api = not is_safe_to_repeat(operation), _api_of(operation)
+    accepts_idempotency_key = not is_safe_to_repeat(operation)
+    api = _api_of(operation)
 
     @wraps(run)
     def run_idempotently(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
@@ -60,7 +61,7 @@ def idempotent(run: MethodType) -> Callable[..., HttpResponse]:
         if request.method == "GET":
             return _make_conditional(request, run_operation())
         idempotency_key = request.headers.get(_HEADER)
-        if request.method != "POST" or idempotency_key is None or not runs_once:
+        if request.method != "POST" or idempotency_key is None or not accepts_idempotency_key:
             return run_operation()
         try:
             idempotent_request = _identify_request(request, idempotency_key)
@@ -113,6 +114,7 @@ def _run_once(idempotent_request: IdempotentRequest, run_operation: RunOperation
             else:
                 new_response = StoredResponse(response.status_code, response.content)
                 store_response(idempotent_request, new_response, now=timezone.now())
+        # Raised by find_response or store_response: run_operation returns errors as responses.
         except Conflict as error:
             transaction.set_rollback(True)
             return problem_response(build_problem(error))

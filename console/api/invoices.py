@@ -1,7 +1,7 @@
 """Invoices over REST, as JSON and PDF.
 
-Both are built from the ledger for each request. The JSON has the same bytes each time. The PDF can
-change, because it contains the seller's current logo.
+Both formats are built from the ledger for each request. The JSON has the same bytes each time. The
+PDF can change, because it contains the seller's current logo.
 """
 
 import datetime

@@ -157,7 +157,8 @@ def unowned(request: AuthenticatedRequest, page: Query[PageQuery]) -> Page[KeyVi
 )
 def create(request: AuthenticatedRequest, body: CreateKey) -> Status[object]:
     actor = actor_of(request)
-    # This check comes first, so that other callers cannot test which addresses belong to members.
+    # This check comes first: a caller without the permission must not learn from the errors of
+    # _find_owner which addresses belong to members.
     actor.require(Permission.CREATE_KEYS)
     new = KeyRequest(
         kind=body.kind,

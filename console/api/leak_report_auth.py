@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Final
 
 import msgspec
-from cryptography.exceptions import InvalidSignature
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ec import ECDSA, EllipticCurvePublicKey
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import load_pem_public_key
@@ -44,22 +44,26 @@ class _PublicKeys(msgspec.Struct, frozen=True):
     public_keys: tuple[_PublicKey, ...]
 
 
-def has_report_secret(request: HttpRequest) -> bool | None:
+def authenticate_scanner(request: HttpRequest) -> bool | None:
     """Return True if the request has the shared secret. For None, django-ninja refuses the request.
 
-    Raises ProblemRaised if the caller sends too many requests.
+    Counts the request for the rate limit of its IP address. Raises ProblemRaised if the address
+    sends too many requests.
     """
     count_request(f"leaks:{client_address(request)}")
     scheme, _, presented_secret = request.headers.get("Authorization", "").partition(" ")
     secret = settings.LEAK_REPORT_SECRET or ""
     is_equal = hmac.compare_digest(presented_secret.strip().encode(), secret.encode())
-    return True if secret and is_equal and scheme.lower() == _BEARER else None
+    # If the setting is not set, an empty bearer token is equal, but must not be accepted.
+    is_authentic = bool(secret) and is_equal and scheme.lower() == _BEARER
+    return True if is_authentic else None
 
 
-def is_signed_by_github(request: HttpRequest) -> bool | None:
+def authenticate_github(request: HttpRequest) -> bool | None:
     """Return True if GitHub signed the whole body. For None, django-ninja refuses the request.
 
-    Raises BadSetting, RequestDataTooBig, and ProblemRaised if the caller sends too many requests.
+    Counts the request for the rate limit of its IP address. Raises BadSetting, RequestDataTooBig,
+    and ProblemRaised if the address sends too many requests.
     """
     count_request(f"leaks:{client_address(request)}")
     if settings.GITHUB_SCANNING_KEYS is None:
@@ -83,18 +87,19 @@ def _is_signed(public_key: EllipticCurvePublicKey, signature: str, body: bytes) 
 
 @lru_cache(maxsize=4)
 def _read_public_keys(path: Path) -> dict[str, EllipticCurvePublicKey]:
-    """Return GitHub's public keys by their IDs.
+    """Return GitHub's public keys by their IDs. Keys that are not for ECDSA are left out.
 
-    The file is read once, so a new file needs a restart of the console. Raises BadSetting.
+    The file is read once, so a new file needs a restart of the console. Raises BadSetting if the
+    file cannot be read or parsed.
     """
     try:
         entries = msgspec.json.decode(path.read_bytes(), type=_PublicKeys).public_keys
         public_keys = {
             entry.key_identifier: load_pem_public_key(entry.key.encode()) for entry in entries
         }
-    except (OSError, ValueError, msgspec.MsgspecError) as error:
+    except (OSError, ValueError, UnsupportedAlgorithm, msgspec.MsgspecError) as error:
         raise BadSetting(
-            f"CARET_GITHUB_SECRET_SCANNING_KEYS: {path} contains no public keys."
+            f"CARET_GITHUB_SECRET_SCANNING_KEYS: {path} cannot be read as a list of public keys."
         ) from error
     return {
         key_id: public_key

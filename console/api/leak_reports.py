@@ -13,7 +13,7 @@ from ninja import Router, Schema, Status
 from pydantic import Field
 
 from console.api.base_schema import RequestSchema, ResponseSchema
-from console.api.leak_report_auth import has_report_secret, is_signed_by_github
+from console.api.leak_report_auth import authenticate_github, authenticate_scanner
 from console.api.openapi import SAFE_TO_REPEAT
 from console.api.problems import UNAVAILABLE, ProblemRaised
 from tenants.base.redis_connection import connect_to_redis
@@ -64,19 +64,19 @@ class LeakReportReceived(ResponseSchema):
 
 @router.post(
     "",
-    auth=has_report_secret,
+    auth=authenticate_scanner,
     response={202: LeakReportReceived},
     summary="Report texts with leaked keys. The keys are revoked and their owners notified.",
     openapi_extra=_FOR_REPORTERS,
 )
 def report(request: HttpRequest, body: LeakReportRequest) -> Status[LeakReportReceived]:
-    _enqueue_reports(build_leak_reports(body.texts, location=body.place))
+    _enqueue_reports(build_leak_reports(body.texts, place=body.place))
     return Status(202, LeakReportReceived())
 
 
 @router.post(
     "/github",
-    auth=is_signed_by_github,
+    auth=authenticate_github,
     response={202: LeakReportReceived},
     summary="Report leaked keys in the format of GitHub's secret scanning.",
     openapi_extra=_FOR_REPORTERS,
@@ -85,7 +85,7 @@ def report_from_github(
     request: HttpRequest, body: NinjaBody[GitHubLeaks]
 ) -> Status[LeakReportReceived]:
     for leak in body:
-        _enqueue_reports(build_leak_reports([leak.token], location=leak.url))
+        _enqueue_reports(build_leak_reports([leak.token], place=leak.url))
     return Status(202, LeakReportReceived())
 
 

@@ -121,10 +121,10 @@ _IF_MATCH: Final = {
 # In `openapi_extra`: see optimistic_locking.ACCEPTS_IF_MATCH.
 EXPECTED_VERSION_FIELD: Final = "x-expected-version"
 _SAFE_TO_REPEAT_FIELD: Final = "x-no-idempotency-key"
-# For `openapi_extra` of a POST that ignores an Idempotency-Key. It can run twice without harm,
-# because it changes nothing or rejects a second change. Operations that return a file, or that wait
-# for another system (which an idempotent request may not, see idempotency.py), must be of this
-# kind.
+# For `openapi_extra` of a POST that ignores an Idempotency-Key. It can run twice without harm: it
+# changes nothing, it rejects a second change, or a second change does no harm (as with a leak
+# report). Operations that return a file, or that wait for another system (which an idempotent
+# request may not, see idempotency.py), must be of this kind.
 SAFE_TO_REPEAT: Final = {_SAFE_TO_REPEAT_FIELD: True}
 
 
@@ -182,7 +182,7 @@ def _can_have_status(status: int, path: str, operation: dict[str, Any]) -> bool:
         return True
     if status == 422:
         return bool(operation.get("parameters")) or "requestBody" in operation
-    return "requestBody" in operation
+    return "requestBody" in operation  # 400 and 413, and 409 without an Idempotency-Key
 
 
 def _build_response(status: int, response: _ErrorResponse) -> dict[str, Any]:

@@ -55,7 +55,10 @@ class OperatorKeyAuth(HttpBearer):
         return self.authenticate(request, text.strip())
 
     def authenticate(self, request: HttpRequest, token: str) -> OperatorKeyView:
-        """Return the operator key. Raises Unauthenticated, ProblemRaised."""
+        """Return the operator key, and count the request for the rate limit.
+
+        Raises Unauthenticated, and ProblemRaised if the key sent too many requests.
+        """
         key = authenticate_operator_key(text=token, now=timezone.now())
         note_credential(request)
         count_request(f"operator:{key.caller}")

@@ -18,13 +18,15 @@ _log = structlog.get_logger()
 
 
 def count_request(caller: str) -> None:
-    """Count a request of the caller in the current window.
+    """Count a request of the caller in the current window of WINDOW_S.
 
-    Raises ProblemRaised if the caller sent more than MAX_PER_MINUTE.
+    `caller` identifies the caller, such as an Actor.rate_limit_key. Raises ProblemRaised if the
+    caller sent more than MAX_PER_MINUTE in the window.
     """
     name = f"caret:throttle:api:{caller}"
     try:
         pipeline = connect_to_redis().pipeline(transaction=True)
+        # The first request of a window creates the counter, which expires with the window.
         pipeline.set(name, 0, ex=WINDOW_S, nx=True)
         pipeline.incr(name)
         pipeline.ttl(name)

@@ -163,7 +163,7 @@ def configure(request: AuthenticatedRequest, body: SetReportSettings) -> dict[st
 
 
 def _to_query(period: ReportPeriod, now: datetime.datetime) -> ReportQuery:
-    today = now.date()
+    today = now.date()  # in UTC, like `now`
     end = period.end or _next_day(today)
     return ReportQuery(period.start or today.replace(day=1), end, period.group_by)
 

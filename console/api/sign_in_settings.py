@@ -73,7 +73,7 @@ class ScimTokenResponse(ResponseSchema):
     name: str
     created_at: datetime
     revoked_at: datetime | None  # null: active
-    last_used_at: datetime | None  # to the minute
+    last_used_at: datetime | None  # to the minute; null: never
 
 
 class ScimTokenList(ResponseSchema):

@@ -93,6 +93,7 @@ def get_request(request: AuthenticatedRequest, request_id: uuid.UUID) -> dict[st
     record = find_request(actor=actor_of(request), request_id=request_id, now=timezone.now())
     explanation = explain_latency(record)
     return {
+        # ExplainedRequest ignores fields of the record that it does not have.
         **{name: getattr(record, name) for name in record.__struct_fields__},
         "occurred_at": from_unix_ms(record.occurred_at_ms),
         "target_ms": explanation.target_ms,

@@ -14,7 +14,12 @@ import django_htmx
 import ninja
 from django.conf import settings
 
-from console.assets.static_file import StaticFile, build_static_file, version_of
+from console.assets.static_file import (
+    URL_DIGEST_CHARS,
+    StaticFile,
+    build_static_file,
+    version_of,
+)
 
 _FOLDER: Final = Path(__file__).parents[1] / "static"
 _SWAGGER: Final = Path(ninja.__file__).parent / "static" / "ninja"
@@ -48,6 +53,8 @@ def read_console_files() -> Mapping[str, StaticFile]:
     return _read_files(version_of(_FOLDER))
 
 
+# In the functions below, `version` is only the key of the cache: for another version, the files
+# are read again.
 @lru_cache(maxsize=1)
 def _read_files(version: int) -> Mapping[str, StaticFile]:
     urls = _urls_by_name(version)
@@ -60,7 +67,7 @@ def _read_files(version: int) -> Mapping[str, StaticFile]:
 @lru_cache(maxsize=1)
 def _urls_by_name(version: int) -> Mapping[str, str]:
     return {
-        name: f"/assets/{hashlib.sha256(content).hexdigest()[:16]}/{name}"
+        name: f"/assets/{hashlib.sha256(content).hexdigest()[:URL_DIGEST_CHARS]}/{name}"
         for name, content in _contents_by_name(version).items()
     }
 

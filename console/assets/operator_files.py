@@ -8,7 +8,12 @@ from typing import Final
 
 from django.urls import reverse
 
-from console.assets.static_file import StaticFile, build_static_file, version_of
+from console.assets.static_file import (
+    URL_DIGEST_CHARS,
+    StaticFile,
+    build_static_file,
+    version_of,
+)
 
 _FOLDER: Final = Path(__file__).parents[1] / "static" / "operators"
 
@@ -25,10 +30,15 @@ def url_of(name: str) -> str:
 
 
 def read_operator_files() -> Mapping[str, StaticFile]:
-    """Return the files by the path of their URL. Raises NoReverseMatch without operators' pages."""
+    """Return the files by the path of their URL.
+
+    Raises NoReverseMatch if the installation has no operators' pages.
+    """
     return _read_files(version_of(_FOLDER))
 
 
+# In the functions below, `version` is only the key of the cache: for another version, the files
+# are read again.
 @lru_cache(maxsize=1)
 def _read_files(version: int) -> Mapping[str, StaticFile]:
     return {
@@ -47,4 +57,4 @@ def _digest_of_files(version: int) -> str:
     parts = (
         name.encode() + content for name, content in sorted(_contents_by_name(version).items())
     )
-    return hashlib.sha256(b"".join(parts)).hexdigest()[:16]
+    return hashlib.sha256(b"".join(parts)).hexdigest()[:URL_DIGEST_CHARS]

@@ -4,8 +4,12 @@ import gzip
 import mimetypes
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 
 from django.conf import settings
+
+# Hex digits of the SHA-256 in a file's URL. 64 bits are enough to tell versions of a file apart.
+URL_DIGEST_CHARS: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +21,7 @@ class StaticFile:
 
 def build_static_file(name: str, content: bytes) -> StaticFile:
     """Return the file. The extension of `name` determines the content type."""
-    compressed = gzip.compress(content, mtime=0)
+    compressed = gzip.compress(content, mtime=0)  # the same bytes in every process
     content_type = mimetypes.guess_type(name)[0] or "application/octet-stream"
     if content_type.startswith("text/"):
         content_type += "; charset=utf-8"

@@ -1,8 +1,8 @@
 """Charts of values over time, as stacked columns or lines, with their data table.
 
 The drawing has WIDTH x HEIGHT units, with its origin at the top left. The browser stretches it to
-the size of the page, so it contains neither circles nor visible text. A script (charts.js) replaces
-it by an interactive version with the same rows.
+the size of the page. Circles and visible text would be distorted, so it contains neither. A
+script (charts.js) replaces the drawing by an interactive version with the same rows.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -59,6 +59,7 @@ WIDTH: Final = 1000
 HEIGHT: Final = 200
 _MAX_GAP: Final = 6.0  # between columns, in units of the drawing
 _MIN_HEIGHT: Final = 1.5  # in units of the drawing; keeps a single request visible beside many
+_MAX_DASH: Final = 3.0  # length of the line at a single value, in units of the drawing
 _MAX_LABELS: Final = 5  # below the chart
 _MISSING: Final = "–"  # text of a value that is None
 
@@ -275,7 +276,7 @@ def _line_path(values: Sequence[Value], step: float, scale: Scale) -> str:
         x, y = (index + 0.5) * step, HEIGHT * (1 - scale.to_share(value))
         commands.append(f"{'M' if before is None else 'L'}{x:.1f} {y:.1f}")
         if before is None:
-            commands.append(f"h{min(step / 4, 3):.1f}")
+            commands.append(f"h{min(step / 4, _MAX_DASH):.1f}")
     return "".join(commands)
 
 

@@ -23,7 +23,7 @@ def permission_required(*permissions: Permission) -> Callable[[_View[P]], _View[
     """Guard a view: the member needs one of the permissions.
 
     Without any of them, the guarded view raises Forbidden, which names the first permission.
-    `member_required` must stand above this decorator. It turns the error into an error page.
+    `member_required`, which turns the error into an error page, must stand above this decorator.
     """
 
     def guard(view: _View[P]) -> _View[P]:

@@ -170,6 +170,7 @@ def is_form_of(word: str, candidate: str) -> bool:
     """Return whether `candidate` begins with `word`, or differs from it only in the ending."""
     if candidate.startswith(word):
         return True
+    # The length of the beginning that both words have in common.
     stem_chars = sum(
         1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(word, candidate, strict=False))
     )

@@ -32,7 +32,7 @@ _View = Callable[Concatenate[HttpRequest, CurrentMember, P], HttpResponse]
 
 
 def step_up_required(view: _View[P]) -> _View[P]:
-    """Guard a view. `member_required` and `permission_required` stand above this decorator."""
+    """Guard a view. `member_required` and `permission_required` must stand above this decorator."""
 
     @wraps(view)
     def guarded(

@@ -231,6 +231,10 @@ def _count_attempt(counters: list[_AttemptCounter]) -> AttemptThrottled | None:
 
 
 def _counters_for(attempt: SecretAttempt) -> list[_AttemptCounter]:
+    """Return the counters of an attempt, in the order in which they are checked.
+
+    A known browser has only its own counter.
+    """
     limit = MAX_ATTEMPTS[attempt.secret]
     account = _hash_text(f"{attempt.secret}|{attempt.account.strip().lower()}")
     name = f"caret:throttle:{attempt.secret}:{account}"

@@ -35,10 +35,11 @@ class Viewer:
 
 
 def authenticate_viewer(scope: dict[str, Any]) -> Viewer | None:
-    """Return the viewer; None if the origin is foreign or the user may not see the figures.
+    """Return the viewer.
 
-    `scope` is the ASGI scope of the socket. Each call makes three queries, so that the end of a
-    session or membership takes effect at once.
+    None: the socket does not come from our own page, nobody is signed in, or the user may not see
+    the figures. `scope` is the ASGI scope of the socket. Each call makes three queries, so that the
+    end of a session or membership takes effect at once.
     """
     request = _request_of(scope)
     if not _is_own_page(request):

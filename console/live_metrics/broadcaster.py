@@ -78,9 +78,10 @@ class LiveBroadcaster(Generic[_Reading]):
 
     def _require_capacity(self, user: _Subject) -> None:
         """Raise TooManyViewers if a limit is reached."""
+        tenant_id, _user_id = user
         is_full = (
             self._num_by_user[user] >= MAX_SOCKETS_OF_USER
-            or self._num_by_tenant[user[0]] >= MAX_OF_TENANT
+            or self._num_by_tenant[tenant_id] >= MAX_OF_TENANT
             or self._num_by_tenant.total() >= MAX_IN_ALL
         )
         if is_full:

@@ -131,7 +131,7 @@ class LiveConsumer(AsyncConsumer):  # type: ignore[misc]  # Channels has no type
 async def _wait_for_first(*coroutines: Coroutine[Any, Any, None]) -> None:
     """Wait until one of the coroutines returns or raises. Cancel the others.
 
-    Raises the exception of this coroutine.
+    Raises the exception of the coroutine that ended first.
     """
     tasks = [asyncio.create_task(coroutine) for coroutine in coroutines]
     try:

@@ -54,10 +54,9 @@ _FIELDS: Final = {
 _DEFAULT_REQUESTS_PER_S: Final = 1.0
 _WARM_TOKENS: Final = CapacityInputs.__dataclass_fields__["warm_tokens"].default
 _MIN_WITHOUT_DECIMALS: Final = 1_000.0  # numbers from here on are shown as whole numbers
-
-
+_MAX_ENTRY_CHARS: Final = 32  # the `maxlength` of the fields in the template
 # Inputs that describe the load. If the operator enters one of them, the plan is for another load
-# than the measured one, so they are not compared.
+# than the measured one, so the plan is not compared with the measurements.
 _LOAD_FIELDS: Final = frozenset(
     {"requests_per_s", "num_gpus", "hit_rate", "context_tokens", "output_tokens"}
 )
@@ -139,6 +138,7 @@ def capacity(request: HttpRequest, operator: OperatorView) -> HttpResponse:
             picture = draw_plot(plan, steps=_CURVE_STEPS, labels=_plot_labels(plan.num_gpus))
         except InvalidInput as error:
             errors = _errors_by_field(str(error))
+    is_for_measured_load = "requests_per_s" in measured and not entered.keys() & _LOAD_FIELDS
     context = {
         "title": gettext("Capacity"),
         "fields": [_build_field(name, request, measured, errors) for name in _FIELDS],
@@ -149,14 +149,14 @@ def capacity(request: HttpRequest, operator: OperatorView) -> HttpResponse:
         # True: according to the model, the replicas cannot take the measured load.
         "is_overloaded": bool(errors.get("")) and not entered,
         "plan": plan,
-        "check": None
-        if plan is None or entered.keys() & _LOAD_FIELDS or "requests_per_s" not in measured
-        else check_model(plan, _first_tokens_of(installation, pool)),
+        "check": check_model(plan, _first_tokens_of(installation, pool))
+        if plan is not None and is_for_measured_load
+        else None,
         **({} if plan is None or picture is None else _plot_context(plan, picture)),
     }
     # At the default rates, the replicas may be too slow for the measured load. This is not an
-    # error of the operator. `errors` then has only the key "" (the whole form), so `any(errors)` is
-    # false.
+    # error of the operator, unless they entered a value. `errors` then has only the key "" (the
+    # whole form), so `any(errors)` is false.
     is_wrong = any(errors) or bool(errors and entered)
     return render_operator_page(request, "capacity.html", context, status=400 if is_wrong else 200)
 
@@ -225,7 +225,7 @@ def _build_field(
     return CapacityField(
         name=name,
         label=str(_FIELDS[name]),
-        entered=request.GET.get(name, "").strip()[:32],
+        entered=request.GET.get(name, "").strip()[:_MAX_ENTRY_CHARS],
         default="" if value is None else format_number(value, _count_decimals(value)),
         is_measured=name in measured,
         error=errors.get(name, ""),
@@ -250,7 +250,7 @@ def _plot_context(plan: CapacityPlan, picture: Drawing) -> dict[str, Any]:
         "curve": json.dumps(_curve_points(picture), separators=(",", ":")),
         "picture": picture,
         "figures": plan.figures,
-        "keeps_target": plan.min_hit_rate == 0,
+        "keeps_target": plan.min_hit_rate == 0,  # even if nothing is cached
         "current_percent": f"{plan.figures.hit_rate * 100:.1f}",
         "rows": [(row, row.hit_rate == plan.figures.hit_rate) for row in plan.hit_rates],
         "loads": [(gettext("sustained"), plan.sustained), (gettext("peak"), plan.burst)],

@@ -26,14 +26,15 @@ from tenants.fleet.experiments import (
 )
 from tenants.fleet.operators.accounts import OperatorView
 
-# Numbers of the form's rows, one for each variant. The control has only a weight, in the field
-# weight_0.
+# Numbers of the form's rows, one for each variant besides the control. The control has only a
+# weight, in the field weight_0.
 _ROWS: Final = range(1, 4)
 # Fields of a row. Their names in the form end with the number of the row.
 _FIELDS: Final = (
     *("variant", "weight", "layout", "ranking", "filter"),
     *("files_share", "suffix_share"),
 )
+_MAX_WEIGHT_DIGITS: Final = 4
 _STARTED: Final = _("Experiment started. Gateways apply this within a second.")
 
 
@@ -111,7 +112,8 @@ def _read_variant(request: HttpRequest, row: int) -> VariantEntry | None:
 def _read_weight(text: str) -> int:
     """Return the weight of a variant. Raises InvalidValue."""
     text = text.strip()
-    if not (text.isascii() and text.isdigit() and len(text) <= 4):
+    # Only ASCII digits: isdigit alone accepts "²", for which int fails.
+    if not (text.isascii() and text.isdigit() and len(text) <= _MAX_WEIGHT_DIGITS):
         raise InvalidValue("variants", "Enter weights as whole numbers.")
     return int(text)
 

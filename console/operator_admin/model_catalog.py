@@ -40,6 +40,8 @@ from tenants.fleet.pools.model_catalog import (
 )
 from tenants.security.authorization.actor import Actor
 
+_MAX_POSITION_DIGITS: Final = 4
+
 
 @dataclass(frozen=True, slots=True)
 class CatalogRow:
@@ -158,7 +160,8 @@ def _read_position(text: str) -> int | None:
     text = text.strip()
     if not text:
         return None
-    if not (text.isascii() and text.isdigit() and len(text) <= 4):
+    # Only ASCII digits: isdigit alone accepts "²", for which int fails.
+    if not (text.isascii() and text.isdigit() and len(text) <= _MAX_POSITION_DIGITS):
         raise InvalidValue("position", "Enter a whole number, or leave empty.")
     return int(text)
 

@@ -87,9 +87,7 @@ def search(request: HttpRequest, operator: OperatorView) -> HttpResponse:
     links = [
         OperatorSearchHit(item.icon, item.label, "", item.url)
         for item in navigation_items(request)
-        if all(
-            any(part.startswith(word) for part in item.label.casefold().split()) for word in words
-        )
+        if _has_words(item.label, words)
     ]
     context = {
         "title": gettext("Search"),
@@ -99,6 +97,12 @@ def search(request: HttpRequest, operator: OperatorView) -> HttpResponse:
     }
     template = "_search_results.html" if is_htmx_fragment(request) else "search.html"
     return render_operator_page(request, template, context)
+
+
+def _has_words(title: str, words: list[str]) -> bool:
+    """Return whether each of `words` is the beginning of a word of the title."""
+    title_words = title.casefold().split()
+    return all(any(title_word.startswith(word) for title_word in title_words) for word in words)
 
 
 def _find_tenants(text: str) -> list[OperatorSearchHit]:

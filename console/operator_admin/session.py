@@ -28,7 +28,7 @@ def start_session(request: HttpRequest, operator: OperatorView) -> None:
     request.session.flush()  # a new ID: somebody else may know the old one (session fixation)
     request.session[_OPERATOR] = {
         "id": str(operator.id),
-        "fingerprint": operator.fingerprint,
+        "password_version": operator.password_version,
         "until": time.time() + MAX_SESSION_S,
     }
     request.session.set_expiry(IDLE_S)
@@ -83,8 +83,12 @@ def _valid_reasons(request: HttpRequest) -> dict[str, list[Any]]:
 
 
 def _find_operator(request: HttpRequest) -> OperatorView | None:
+    """Return the operator of the session, and restart the session's idle timeout."""
     entry = request.session.get(_OPERATOR) if is_operator_path(request) else None
     if entry is None or entry["until"] < time.time():
         return None
     request.session.modified = True  # the session is saved, which restarts its idle timeout
-    return find_operator(operator_id=entry["id"], fingerprint=entry["fingerprint"])
+    # A session of an earlier release has no password version, and ends.
+    return find_operator(
+        operator_id=entry["id"], password_version=entry.get("password_version", "")
+    )

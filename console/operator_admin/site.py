@@ -105,7 +105,10 @@ def navigation_items(request: HttpRequest) -> list[AdminNavigationItem]:
 def operator_required(
     view: Callable[Concatenate[HttpRequest, OperatorView, P], HttpResponse],
 ) -> Callable[Concatenate[HttpRequest, P], HttpResponse]:
-    """Guard a view: it gets the signed-in operator. Others are redirected to the sign-in page."""
+    """Guard a view, and pass the signed-in operator to it as its second argument.
+
+    If no operator is signed in, redirect to the sign-in page.
+    """
 
     @wraps(view)
     def wrapper(request: HttpRequest, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:

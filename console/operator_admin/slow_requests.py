@@ -71,13 +71,14 @@ class SlowRow:
 @operator_required
 def slow(request: HttpRequest, operator: OperatorView) -> HttpResponse:
     slow_requests = list_slow_requests()
-    mode, pool = request.GET.get("mode", ""), request.GET.get("pool", "")
+    mode, pool = request.GET.get("mode", ""), request.GET.get("pool", "")  # "": all
     rows = [
         _to_row(slow_request)
         for slow_request in slow_requests.requests
         if mode in ("", slow_request.record.mode) and pool in ("", slow_request.record.pool)
     ]
-    if is_sorted_by_time := request.GET.get("sort") == "time":
+    is_sorted_by_time = request.GET.get("sort") == "time"  # by default, the slowest come first
+    if is_sorted_by_time:
         rows.sort(key=lambda row: row.at, reverse=True)
     if wants_csv(request):
         return _csv_response(rows, num_unreachable=slow_requests.num_unreachable)

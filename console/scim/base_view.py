@@ -94,7 +94,7 @@ def _dispatch(
 
     Raises BulkheadFull, ProblemRaised, and the errors of views and operations.
     """
-    with POLICY:
+    with POLICY:  # the tolerance with which the models of scim2_models parse the request
         actor = _authenticate(request)
         view = methods.get((request.method or "").lower())
         if view is None:
@@ -141,7 +141,9 @@ def json_response(document: dict[str, Any], *, status: int = 200) -> HttpRespons
 
 
 def precondition_of(request: HttpRequest) -> Callable[[Resource[Any]], None]:
-    """Return a check of a resource's version against `If-Match`; without it, all versions pass.
+    """Return a check of a resource's version against `If-Match`.
+
+    If the request has no such header, each version passes.
 
     The check raises PreconditionFailedException.
     """

@@ -161,7 +161,8 @@ def _require_few_operations(body: dict[str, Any]) -> dict[str, Any]:
 
     The limits bound the computation, because each added value is compared with all existing values.
     """
-    # Attribute names are case-insensitive in SCIM, so a body can contain several lists.
+    # Attribute names are case-insensitive in SCIM, so a body can contain several lists, such as
+    # `Operations` and `operations`.
     lists = [value for name, value in body.items() if name.lower() == "operations"]
     if sum(len(value) for value in lists if isinstance(value, list)) > MAX_OPERATIONS:
         raise InvalidValueException(detail=f"At most {MAX_OPERATIONS} operations.")

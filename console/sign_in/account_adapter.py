@@ -60,7 +60,8 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth ha
         login_state = signal_kwargs or {}
         provider_tenant_id = login_state.get(PROVIDER_TENANT)
         provider = find_provider_for_email(user.email)
-        has_provider_changed = provider_tenant_id != (provider and provider.tenant_id)
+        current_provider_tenant_id = None if provider is None else provider.tenant_id
+        has_provider_changed = provider_tenant_id != current_provider_tenant_id
         version = compute_password_version(user.password)
         has_password_changed = login_state.get(PASSWORD_VERSION, version) != version
         if has_provider_changed or has_password_changed:

@@ -1,9 +1,9 @@
 """Browsers and networks from which a user of an account has signed in before.
 
-A browser is recognised by a signed cookie, a network by an entry in Redis. They grant no access.
-They have their own limits for wrong passwords and codes (console.limits.throttling), so that other
-people's attempts do not lock out the account's owner. Source of the cookie: OWASP, "Slow Down
-Online Guessing Attacks with Device Cookies".
+A browser is recognised by a signed cookie, a network by an entry in Redis. Neither grants access.
+Each known browser and each known network has its own limit for wrong passwords and codes
+(console.limits.throttling), so that other people's attempts do not lock out the account's owner.
+Source of the cookie: OWASP, "Slow Down Online Guessing Attacks with Device Cookies".
 
 The cookie contains the version of the account's password, so a new password invalidates the cookie.
 
@@ -32,6 +32,7 @@ logger = structlog.get_logger(__name__)
 LIFETIME: Final = timedelta(days=90)
 _PURPOSE: Final = "caret.known-device/1"  # salt of signatures and hashes
 _OPERATOR: Final = "operator:"  # prefix of operators' accounts
+_DIGEST_CHARS: Final = 16  # of an account in the cookie's name, in hex
 
 
 def build_attempt(request: HttpRequest, secret: Secret, account: str) -> SecretAttempt:
@@ -94,9 +95,9 @@ def _cookie_name(request: HttpRequest, account: str) -> str:
     The prefix `__Host-` requires the path /. Operators' cookies have another path, because they
     must not be sent to the console.
     """
-    digest = salted_hmac(_PURPOSE, _normalize_account(account), algorithm="sha256").hexdigest()[:16]
+    digest = salted_hmac(_PURPOSE, _normalize_account(account), algorithm="sha256").hexdigest()
     prefix = "__Secure-" if is_operator_path(request) else "__Host-"
-    return f"{prefix if settings.HTTPS else ''}caret-device-{digest}"
+    return f"{prefix if settings.HTTPS else ''}caret-device-{digest[:_DIGEST_CHARS]}"
 
 
 def _salt_for(account: str) -> str:

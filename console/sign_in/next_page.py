@@ -23,7 +23,8 @@ def is_own_path(text: str) -> bool:
     r"""Return whether `text` is a path on this host: printable, and at most MAX_CHARS long.
 
     The page need not exist. Browsers read `//host` and `/\host` as another host. Before that, they
-    remove tabs and line breaks, which are not printable.
+    remove tabs and line breaks, which are not printable. The decoded path must be printable as
+    well, so that `%0d%0a` never becomes a line break in a header.
     """
     return (
         text.startswith("/")

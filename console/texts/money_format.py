@@ -31,7 +31,8 @@ def format_budget_amount(micros: int, limit_micros: int, currency: str) -> str:
 
     If the limit is tiny, the amount includes fractions of cents: €0.0053 of €0.01.
     """
-    return (format_exact_amount if limit_micros < _TINY_MICROS else format_amount)(micros, currency)
+    format_micros = format_exact_amount if limit_micros < _TINY_MICROS else format_amount
+    return format_micros(micros, currency)
 
 
 def format_exact_amount(micros: int, currency: str) -> str:

@@ -9,13 +9,14 @@ from typing import Final
 
 from django.utils.translation import gettext, gettext_noop
 
+# Languages whose display name is their identifier in upper case.
+_UPPER_CASE: Final = (
+    *("abap", "apl", "awk", "css", "csv", "glsl", "haml", "hcl", "hlsl", "html", "ini", "json"),
+    *("json5", "jsonl", "mdx", "php", "qml", "sas", "scss", "sparql", "sql", "svg", "toml"),
+    *("wgsl", "xhtml", "xml", "xsl", "yaml"),
+)
 _LANGUAGES: Final = {
-    **{name: name.upper() for name in ("abap", "apl", "awk", "css", "csv", "glsl", "haml", "hcl")},
-    **{name: name.upper() for name in ("hlsl", "html", "ini", "json", "json5", "jsonl", "mdx")},
-    **{
-        name: name.upper() for name in ("php", "qml", "sas", "scss", "sparql", "sql", "svg", "toml")
-    },
-    **{name: name.upper() for name in ("wgsl", "xhtml", "xml", "xsl", "yaml")},
+    **{name: name.upper() for name in _UPPER_CASE},
     "asciidoc": "AsciiDoc",
     "asm": "Assembler",
     "bat": "Batch",

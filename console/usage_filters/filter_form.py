@@ -200,11 +200,8 @@ def read_usage_filters(request: HttpRequest, *, now: datetime) -> UsageFilters:
     is_valid = form.is_valid()
     cleaned = form.cleaned_data if is_valid else {}
     range_name = cleaned.get("range") or _DEFAULT_RANGE
-    parameters = {
-        name: text
-        for name in form.fields
-        if (text := request.GET.get(name, "").strip()) and is_valid
-    }
+    texts = {name: request.GET.get(name, "").strip() for name in form.fields} if is_valid else {}
+    parameters = {name: text for name, text in texts.items() if text}
     return UsageFilters(
         form, _to_query(cleaned, range_name, now), range_name, {"range": range_name} | parameters
     )

@@ -108,7 +108,7 @@ def _stream_download(request: HttpRequest, download: Download) -> StreamingHttpR
 
 def _render_problem(problem: Problem) -> HttpResponseBase:
     response = problem_response(problem)
-    # Otherwise Django would log the URL of an error response, which may be a valid signed URL.
+    # Without this mark, Django logs the requested URL, which may be a valid signed URL.
     vars(response)["_has_been_logged"] = True
     return response
 

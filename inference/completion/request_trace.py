@@ -135,7 +135,7 @@ class RequestTrace:
         self.num_sent_newlines += text.count("\n")
 
     def record_edit(self, edit: ProposedEdit) -> None:
-        """Note the edit. It counts as sent now, although only the last message contains it."""
+        """Note the edit. It counts as sent now, although the client gets it only at the end."""
         self.edit = edit
         self.first_sent_s = self.clock.monotonic_s()
         self.num_sent_chars = edit.num_changed_chars

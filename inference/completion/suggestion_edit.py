@@ -1,4 +1,7 @@
-"""The text of a suggestion after the user edited it, stored only with consent."""
+"""The text of a suggestion after the user edited it, stored only with consent.
+
+An edit that a model proposes is a ProposedEdit (inference.completion.edit).
+"""
 
 from dataclasses import dataclass
 

@@ -127,7 +127,10 @@ def read_editor(scope: Scope) -> str:
 
 
 def read_bearer_key(scope: Scope) -> str | None:
-    """Return the API key of the Authorization header; None without one. URLs are never read."""
+    """Return the API key of the Authorization header; None without one.
+
+    A key in the URL is ignored.
+    """
     scheme, _, credentials = (header(scope, b"authorization") or "").partition(" ")
     return credentials.strip() if scheme.lower() == "bearer" and credentials.strip() else None
 

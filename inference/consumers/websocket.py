@@ -107,10 +107,11 @@ class WebSocketConsumer(DataPlaneConsumer):
         if self._connection is not None:
             await self._connection.close()
 
-    def _on_edited(self, key_text: str, edit: SuggestionEdit) -> None:
-        """Pass the edit to content capture, with the key's present rights and consent.
+    def _on_edited(self, key_text: str, suggestion_edit: SuggestionEdit) -> None:
+        """Pass a suggestion as the user edited it to content capture.
 
-        Both may have changed since the handshake.
+        The key is authenticated again, because its rights and its user's consent may have changed
+        since the handshake.
         """
         if self._plane.content_capture is None:
             return
@@ -118,7 +119,7 @@ class WebSocketConsumer(DataPlaneConsumer):
             principal = self._find_principal(key_text)
         except CompletionError:
             return
-        self._plane.content_capture.on_edited(principal, edit)
+        self._plane.content_capture.on_edited(principal, suggestion_edit)
 
     def _find_principal(self, key_text: str) -> Principal:
         """Authenticate the key as of now. Raises UnauthenticatedRequest, ForbiddenRequest."""

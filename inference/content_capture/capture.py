@@ -1,19 +1,19 @@
 """Selects the content that may be stored: with the user's consent, and within the policy.
 
 Pure. Prefix and suffix are truncated to the part nearest to the cursor. Private keys are removed
-from the prefix before that, because a part of a key without its header does not look like a key.
-The sender removes all other secrets.
+from the prefix before that, because a part of a private key without its header does not look like a
+private key. The sender removes all other secrets.
 """
 
 from typing import Final
 
 from caret.contracts.captured_content import (
     MAX_CHAT_CHARS,
-    MAX_EDIT_CHARS,
     MAX_PREFIX_CHARS,
     MAX_SUFFIX_CHARS,
+    MAX_SUGGESTION_EDIT_CHARS,
     CapturedCompletion,
-    CapturedEdit,
+    CapturedSuggestionEdit,
     ChatTurn,
 )
 from caret.contracts.usage import FinishReason
@@ -34,8 +34,9 @@ _CAPTURED_REASONS: Final = frozenset({FinishReason.STOP, FinishReason.LENGTH})
 def capture_completion(trace: RequestTrace) -> CapturedCompletion | None:
     """Return the content.
 
-    None: the content may not be stored, no text was shown as sent, or the cursor is in a private
-    key. The completion may then be a part of the key.
+    None: the content may not be stored, the client does not show a text exactly as it was sent, or
+    the cursor is in a private key. In the last case, the completion may be a part of the private
+    key.
     """
     admitted, texts = trace.admitted, trace.texts
     if admitted is None or not texts or trace.finish_reason not in _CAPTURED_REASONS:
@@ -45,6 +46,7 @@ def capture_completion(trace: RequestTrace) -> CapturedCompletion | None:
         return None
     if ends_in_private_key(request.prefix):
         return None
+    # The additional characters contain the header of a private key that begins before the limit.
     prefix = redact_private_keys(request.prefix[-(MAX_PREFIX_CHARS + MAX_KEY_CHARS) :])
     return CapturedCompletion(
         request_id=trace.arrival.request_id,
@@ -62,18 +64,22 @@ def capture_completion(trace: RequestTrace) -> CapturedCompletion | None:
     )
 
 
-def capture_edit(principal: Principal, edit: SuggestionEdit, *, now_ms: int) -> CapturedEdit | None:
-    """Return the edited text; None if it may not be stored or is too long."""
-    user_id = principal.credential.user_id
-    if user_id is None or not principal.is_content_captured or len(edit.text) > MAX_EDIT_CHARS:
+def capture_suggestion_edit(
+    principal: Principal, suggestion_edit: SuggestionEdit, *, now_ms: int
+) -> CapturedSuggestionEdit | None:
+    """Return the suggestion as the user edited it; None if it may not be stored or is too long."""
+    user_id, text = principal.credential.user_id, suggestion_edit.text
+    if user_id is None or not principal.is_content_captured:
         return None
-    return CapturedEdit(
-        request_id=edit.request_id,
+    if len(text) > MAX_SUGGESTION_EDIT_CHARS:
+        return None
+    return CapturedSuggestionEdit(
+        request_id=suggestion_edit.request_id,
         user_id=user_id,
         occurred_at_ms=now_ms,
-        event=edit.event,
-        after_ms=edit.after_ms,
-        text=replace_surrogates(edit.text),
+        event=suggestion_edit.event,
+        after_ms=suggestion_edit.after_ms,
+        text=replace_surrogates(text),
     )
 
 

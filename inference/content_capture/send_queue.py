@@ -10,7 +10,7 @@ from caret.foundation.ids import TenantId
 from inference.completion.request import Principal
 from inference.completion.request_trace import RequestTrace
 from inference.completion.suggestion_edit import SuggestionEdit
-from inference.content_capture.capture import capture_completion, capture_edit
+from inference.content_capture.capture import capture_completion, capture_suggestion_edit
 
 MAX_ITEMS: Final = 256  # each with up to 24,000 characters of the request, and a completion
 MAX_OF_TENANT: Final = 64  # items, so that one tenant does not block the others
@@ -34,9 +34,9 @@ class ContentQueue:
         if item is not None and trace.principal is not None:
             self._enqueue(trace.principal.snapshot.tenant_id, item)
 
-    def on_edited(self, principal: Principal, edit: SuggestionEdit) -> None:
-        """Add an edited text, if it may be stored."""
-        item = capture_edit(principal, edit, now_ms=self._clock.now_ms())
+    def on_edited(self, principal: Principal, suggestion_edit: SuggestionEdit) -> None:
+        """Add a suggestion as the user edited it, if it may be stored."""
+        item = capture_suggestion_edit(principal, suggestion_edit, now_ms=self._clock.now_ms())
         if item is not None:
             self._enqueue(principal.snapshot.tenant_id, item)
 

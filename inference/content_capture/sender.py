@@ -1,7 +1,7 @@
-"""Sends content to Redis, encrypted, in batches of one tenant. Requests never wait for this.
+"""Sends content to Redis in encrypted batches, each of one tenant. Requests never wait for this.
 
 If Redis is unreachable, content is dropped. If a user withdraws consent while content waits here,
-the content is still sent. The worker checks the consent receipts again, and drops the content.
+the content is still sent. The worker that stores it checks the consent receipts and drops it.
 """
 
 import asyncio
@@ -35,7 +35,8 @@ _NO_PATH: Final = ""  # redact without the rules of a file type
 async def redact_content(item: Item) -> Item | None:
     """Return the redacted item; None if the cursor's line or the completion's lines have a secret.
 
-    The secret may span the cursor. Redaction of the single texts could then leave a part of it.
+    The secret may span the cursor. Redacting prefix, completion and suffix separately could then
+    leave a part of it.
     """
     if not isinstance(item, CapturedCompletion):
         return msgspec.structs.replace(item, text=await redact_in_slices(_NO_PATH, item.text))

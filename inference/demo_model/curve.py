@@ -2,7 +2,8 @@
 
     python -m inference.demo_model.curve --run DIR
 
-Writes `loss.jsonl` and `loss.svg` into the folder of this module.
+Reads `DIR/log.jsonl`, which `training.train` writes. Writes `loss.jsonl` and `loss.svg` into the
+folder of this module.
 """
 
 import argparse
@@ -47,7 +48,7 @@ def sample_log(lines: Sequence[dict[str, float]]) -> list[dict[str, float]]:
     A group has the other fields of its last line.
     """
     training = [line for line in lines if "loss" in line]
-    size = -(-len(training) // MAX_POINTS)
+    size = -(-len(training) // MAX_POINTS)  # rounded up
     groups = [training[i : i + size] for i in range(0, len(training), size)]
     averaged = [
         {**group[-1], "loss": round(sum(line["loss"] for line in group) / len(group), 4)}
@@ -95,7 +96,7 @@ def _draw_axes(frame: CurveFrame) -> list[str]:
             f'<text x="{LEFT - 8}" y="{y + 4:.1f}" text-anchor="end" {TEXT_ATTRIBUTES}>'
             f"{nats}</text>"
         )
-    step = max(1, round(frame.max_million_tokens / 6))
+    step = max(1, round(frame.max_million_tokens / 6))  # about six labels
     for million in range(0, int(frame.max_million_tokens) + 1, step):
         x, y = frame.x(million), HEIGHT - BOTTOM + 16
         parts.append(

@@ -125,7 +125,7 @@ def convert_weights(weights: dict[str, Tensor], *, is_quantised: bool) -> dict[s
     """Return the tensors to store. The output layer is not stored: it equals the embedding."""
     tensors = {}
     for name, weight in weights.items():
-        if is_quantised and weight.ndim == 2 and name.startswith("layers."):
+        if is_quantised and weight.ndim == 2 and name.startswith("layers."):  # a layer's matrix
             # The lower limit prevents a division by zero.
             scale = (weight.abs().amax(dim=1, keepdim=True).clamp(min=1e-8) / INT8_MAX).bfloat16()
             rounded = (weight / scale.float()).round().clamp(-INT8_MAX, INT8_MAX)

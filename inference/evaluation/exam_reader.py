@@ -81,7 +81,7 @@ def _to_task(line: _ExamLine) -> Task:
 
 def _kind_of(line: _ExamLine) -> TaskKind:
     """Return the kind that the task's ID names, or else a guess from the length of the answer."""
-    for kind in TaskKind:
+    for kind in TaskKind:  # an ID such as `SingleLineInfilling/HumanEval/0/L0`
         if kind.value.replace("_", "") in line.task_id.lower():
             return kind
     is_long = "\n" in line.canonical_solution.strip("\n")

@@ -90,6 +90,7 @@ def write_index(folder: Path, to: Path, *, run_hashes: int = RUN_HASHES) -> tupl
             runs[-1].seek(0)
         sorted_hashes = heapq.merge(*map(_read_run, runs))
         with part_file.open("wb") as file:
+            # `groupby` drops duplicates: several runs can contain the same hash.
             num_hashes = _write_index(file, (hash_ for hash_, _ in groupby(sorted_hashes)))
     part_file.replace(to)
     return num_files, num_hashes

@@ -150,7 +150,7 @@ def _make_line_checks(
         if public_code is None:
             _warn_without_index(admitted.principal.snapshot.tenant_id)
         else:
-            is_public = PublicCodeMatcher(public_code, prefix=request.prefix).is_public
+            is_public = PublicCodeMatcher(public_code, prefix=request.prefix).feed
     return LineChecks(
         is_valid=syntax.is_valid if syntax is not None else None,
         # In mode fim the client decides where the completion ends.

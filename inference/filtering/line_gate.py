@@ -43,7 +43,8 @@ class LineChecks:
     # line includes the text before the cursor, here and in contains_secret.
     find_pending_secret: Callable[[str], int | None] | None = None
     contains_secret: Callable[[str], bool] | None = None  # on a whole line
-    is_public: Callable[[str], bool] | None = None  # on the text since the last call
+    # On the text since the last call. The check remembers the text before it.
+    is_public: Callable[[str], bool] | None = None
 
 
 class LineGate:
@@ -115,19 +116,18 @@ class LineGate:
             self.is_withheld = True
             self._end(FilterReason.PUBLIC_CODE)
         elif self._line_start == 0 or self._is_verbatim:
-            secret_start = self._checks.find_pending_secret and self._checks.find_pending_secret(
-                self._checked_line()
-            )
+            find_pending_secret = self._checks.find_pending_secret
+            secret_start = find_pending_secret and find_pending_secret(self._checked_line())
             self._num_sendable_chars = (
                 len(self._text) if secret_start is None else self._to_completion_index(secret_start)
             )
 
     def _release_line_break(self) -> None:
         """Release the line break before the current line, if the client shows text early."""
-        has_text = self._text[self._line_start :].strip() and self._text[: self._line_start].strip()
+        text_before, text_after = self._text[: self._line_start], self._text[self._line_start :]
         if (
             self._client_shows_text_early
-            and has_text
+            and (text_before.strip() and text_after.strip())
             and not (self.has_ended or self._num_invalid_lines)
         ):
             self._num_sendable_chars = max(self._num_sendable_chars, self._line_start)

@@ -224,7 +224,8 @@ def _shell_end(text: str, keyword: str) -> str:
     """Return the missing part of the last block in `text` that `keyword` opens."""
     begin, end = _SHELL_ENDS[keyword]
     is_begin_missing = not re.search(rf"\b{begin}\b", text[text.rfind(keyword) :])
-    return f"\n{begin if is_begin_missing else ''}\n{':' if begin else ''}\n{end}"
+    body = ":" if begin else ""  # `:` does nothing. Only the body of a `case` may be empty.
+    return f"\n{begin if is_begin_missing else ''}\n{body}\n{end}"
 
 
 def _tag_ends(text: str) -> str:

@@ -101,7 +101,7 @@ class PublicCodeMatcher:
         for character in context[-(WINDOW_CHARS - MIN_OWN_CHARS) :]:
             self._rolling.add(character)
 
-    def is_public(self, part: str) -> bool:
+    def feed(self, part: str) -> bool:
         """Add a part of the completion. Return whether a window of the index ends in this part."""
         for character in remove_white_space(part):
             hash_ = self._rolling.add(character)

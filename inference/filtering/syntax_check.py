@@ -104,6 +104,7 @@ class SyntaxChecker:
         if num_errors <= self._num_stable_errors:
             return True
         # Without a line that begins with a closing bracket, the brackets below have wrong partners.
+        # A tuple, because every string contains "", the beginning of a blank line.
         is_closing = self._near_excerpt.line_before.lstrip()[:1] in tuple(CLOSERS)
         may_keep_errors = (
             self._num_stable_errors > 0 or is_closing or not self._is_complete(completion)
@@ -115,7 +116,7 @@ class SyntaxChecker:
         """True if the cursor is in a docstring or comment. An excerpt may lack one end of it."""
         if self._grammar is Grammar.PYTHON:
             return any(self._prefix.count(quotes) % 2 for quotes in ('"""', "'''"))
-        has_block_comments = is_inside_literal(self._grammar, "/*")
+        has_block_comments = is_inside_literal(self._grammar, "/*")  # `/*` begins a comment
         return has_block_comments and self._prefix.rfind("/*") > self._prefix.rfind("*/")
 
     @cached_property
@@ -167,6 +168,7 @@ class SyntaxChecker:
         if last_parse is None or last_parse.completion != completion:
             return False
         tree, line = last_parse.tree, completion[line_start:]
+        # Neither the cursor's line nor this line is indented.
         is_top = not self._near_excerpt.line_before and line[:1].strip()
         if not is_top or tree.root_node.has_error:
             return False

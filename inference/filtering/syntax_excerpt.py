@@ -76,7 +76,7 @@ def _select_above(lines: list[str], num_kept: int) -> list[str]:
     """Return the last `num_kept` lines, and the lines above that open their blocks."""
     start = _find_whole_start(lines, num_kept)
     indent = next((_measure_indent(line) for line in lines[start:] if line.strip()), 0)
-    selected = lines[start:][::-1]
+    selected = lines[start:][::-1]  # nearest to the cursor first
     continued_indent = _find_continued_indent(selected[-1])
     position = top = start  # the kept lines begin at `top`
     while position > 0 and (indent > 0 or continued_indent is not None):

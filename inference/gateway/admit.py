@@ -118,9 +118,8 @@ def _check_region(admission: AdmissionController, policy: TenantPolicy) -> None:
 def _apply_policy(policy: TenantPolicy, request: CompletionRequest) -> CompletionRequest:
     """Check the mode and the path. Return the request without texts that must not reach a prompt.
 
-    Files, recent edits and definitions with excluded paths are removed. If the policy requires
-    paths, files, recent edits and definitions without a path are removed, too. Raises
-    ForbiddenRequest.
+    Files, recent edits and definitions with excluded paths are removed. Those without a path are
+    removed as well if the policy requires paths. Raises ForbiddenRequest.
     """
     if request.mode not in policy.features:
         raise ForbiddenRequest(

@@ -189,7 +189,10 @@ async def _stream_chunks(
 
 
 def _drop_failed(requests: list[EngineRequest], trace: RequestTrace) -> list[EngineRequest]:
-    """Drop the requests to replicas that failed while the first line was generated."""
+    """Drop the requests to replicas that failed while the first line was generated.
+
+    `trace.replica` is the replica that was used last. All requests before its own have failed.
+    """
     names = [request.replica_name for request in requests]
     return requests[names.index(trace.replica) :] if trace.replica in names else requests
 

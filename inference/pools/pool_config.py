@@ -11,7 +11,7 @@
     family = "mellum"              # model family (model_families.py); default: detected by the
                                    # tokenizer's markers
     edit_format = "zeta"           # prompt format of the mode `edit` (edit_formats.py); default:
-                                   # that of the model family; most families have none
+                                   # that of `family`, if it is set; most families have none
     has_token_healing = false      # true (default): a prompt ends before the partial word at the
                                    # cursor, and the completion must begin with that word. false:
                                    # the model continues the partial word
@@ -52,8 +52,8 @@ kv_events        the endpoint at which the replica publishes KV events (vLLM's -
                  network. Not used if the replica's pool has no other replica.
 kv_replay        the `replay_endpoint` of the same option. Without it, a gateway only knows blocks
                  that were stored after the gateway started.
-speculation      the method in --speculative-config: ngram, suffix, or draft for any other. Requests
-                 in languages with a low acceptance rate go to the pool's replicas without
+speculation      the method in --speculative-config: ngram, suffix, or draft for any other method.
+                 Requests in languages with a low acceptance rate go to the pool's replicas without
                  speculation. `suffix` also needs suffix_decoding_max_cached_requests = 0, here and
                  in --speculative-config: otherwise completions of one tenant become drafts for
                  another.
@@ -83,7 +83,7 @@ from inference.context.prompt.prompt_options import DEFAULT_PROMPT_OPTIONS, Prom
 from inference.context.prompt.token_budget import MAX_BUDGET_TOKENS, MIN_BUDGET_TOKENS
 from inference.pools.cache_isolation import SpeculationMethod, require_isolated_cache
 
-MIN_CONTEXT_TOKENS: Final = 1024  # a prompt, and a completion of MAX_GENERATED_TOKENS (not a chat)
+MIN_CONTEXT_TOKENS: Final = 1024  # fits a prompt and MAX_GENERATED_TOKENS; a chat may need more
 
 
 class DiscoverySource(StrEnum):
@@ -322,7 +322,7 @@ def _check_prompt_tokens(entry: PoolEntry, path: Path) -> None:
 
 
 def _find_edit_format(entry: PoolEntry, path: Path) -> str | None:
-    """Return the edit format of the pool, or else of its model family; None: no edits."""
+    """Return the edit format of the pool, or else that of `family` if it is set; None: no edits."""
     try:
         if entry.edit_format is not None:
             return get_edit_format(entry.edit_format).name

@@ -112,7 +112,11 @@ class ReplicaBlocks:
 
     def _store(self, event: BlockStored) -> None:
         before = self._find_parent(event)
-        if before is None or not self._has_known_size(event):
+        if before is None:
+            return
+        self._learn_block_size(event)
+        # All blocks of a replica have the same size, except partial blocks of some models.
+        if event.block_size != self.block_tokens:
             return
         chain = self._hasher.hash_chain(before, event.token_ids, block_tokens=event.block_size)
         for engine_hash, block_hash in zip(event.block_hashes, chain, strict=False):
@@ -136,15 +140,10 @@ class ReplicaBlocks:
             return None
         return self._hasher.hash_root(CacheSalt(first_keys[0]))
 
-    def _has_known_size(self, event: BlockStored) -> bool:
-        """Return whether the blocks have the size of the replica's first block.
-
-        The first block sets this size. All blocks of a replica have the same size, except partial
-        blocks of some models.
-        """
+    def _learn_block_size(self, event: BlockStored) -> None:
+        """Set the size of the replica's blocks if these are its first blocks."""
         if self.block_tokens is None and event.block_size > 0:
             self.block_tokens = event.block_size
-        return event.block_size == self.block_tokens
 
     def _remove(self, event: BlockRemoved) -> None:
         for engine_hash in event.block_hashes:

@@ -74,6 +74,7 @@ class KvEventFeed:
         try:
             async with asyncio.timeout(_MAX_REPLAY_S):
                 with _open_socket(zmq.DEALER, self._publication.replay) as socket:
+                    # An empty delimiter, and the number of the first batch to replay.
                     await socket.send_multipart([b"", self._sequence.expected.to_bytes(8, "big")])
                     async for number, payload in _receive_replay(socket):
                         self._apply(number, payload)
@@ -104,7 +105,7 @@ async def _receive_replay(socket: zmq.asyncio.Socket) -> AsyncIterator[tuple[int
     vLLM sends the batches in order, and then an empty payload.
     """
     while True:
-        _, _, number, payload = await socket.recv_multipart()
+        _delimiter, _topic, number, payload = await socket.recv_multipart()
         if not payload:
             return
         yield int.from_bytes(number, "big"), payload
@@ -144,7 +145,10 @@ class BatchSequence:
         return self._expected
 
     def check(self, number: int) -> SequenceStatus:
-        """Return the status of a published batch. After a restart, number 0 is expected."""
+        """Store the number of a published batch, and return the status of the batch.
+
+        After a restart, number 0 is expected.
+        """
         has_restarted = self._last_live is not None and number <= self._last_live
         self._last_live = number
         if has_restarted:

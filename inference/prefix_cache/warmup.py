@@ -35,7 +35,9 @@ from inference.completion.request import AdmittedRequest
 from inference.context.prompt.prompt import Prompt
 from inference.errors import CompletionDropped, CompletionError
 
-MAX_WAITING: Final = 16  # each holds the texts that an editor sent (see MAX_FRAME_CHARS)
+# Each waiting warm-up holds the texts that an editor sent (see MAX_FRAME_CHARS). A running warm-up
+# that must wait again is queued even if the queue is full.
+MAX_WAITING: Final = 16
 MAX_OF_TENANT: Final = 4  # waiting
 MAX_AT_ONCE: Final = 2  # running on this gateway
 MAX_TRIES: Final = 6  # attempts of one warm-up
@@ -107,14 +109,20 @@ class WarmupQueue:
         self._preempt()
 
     def on_request_admitted(self, admitted: AdmittedRequest, arrival: IncomingRequest) -> None:
-        """Queue a warm-up if the request is the first of its namespace and repository."""
+        """Queue a warm-up if the request is the first of its namespace and repository.
+
+        A request after a pause of more than REMEMBERED_S counts as the first one.
+        """
         request = admitted.request
         repository = request.repository
         # Nothing to warm up for edits: their prompts do not contain the repository's other files.
         # Raw prompts and chats have no known stable part.
         if not repository or request.is_raw or request.mode in (Mode.EDIT, Mode.CHAT):
             return
-        if self._is_new((admitted.principal.namespace, repository)):
+        scope = (admitted.principal.namespace, repository)
+        is_first = self._is_first_request(scope)
+        self._remember_request(scope)
+        if is_first:
             draft = replace(arrival.draft, trigger="prefetch", is_warm_up=True)
             self.add_warmup(
                 admitted.principal.snapshot.tenant_id,
@@ -159,19 +167,22 @@ class WarmupQueue:
 
         None: another tenant has precedence, so the request must wait again.
         """
-        while not self._is_blocking_tenant(request):
+        while not self._is_blocking_other_tenant(request):
             if self._clock.monotonic_s() - request.arrival.received_s > MAX_AGE_S:
                 return "stale"
             request.num_tries += 1
             result = await _try_warm_up(request, warm_up)
             if result not in ("shed", "preempted") or request.num_tries >= MAX_TRIES:
                 return result
-            if not self._is_blocking_tenant(request):
+            if not self._is_blocking_other_tenant(request):
                 await asyncio.sleep(PAUSE_S)
         return None
 
-    def _is_blocking_tenant(self, request: _WarmupRequest) -> bool:
-        """Return whether the request's tenant has two running warm-ups while another one waits."""
+    def _is_blocking_other_tenant(self, request: _WarmupRequest) -> bool:
+        """Return whether the request's tenant has more than one running warm-up (rule 4).
+
+        False if no tenant without a running warm-up waits.
+        """
         num_of_tenant = sum(
             running_request.tenant_id == request.tenant_id for running_request in self._running
         )
@@ -188,23 +199,25 @@ class WarmupQueue:
 
         A pausing warm-up need not be cancelled, because it checks this condition after its pause.
         """
-        latest = next(filter(self._is_blocking_tenant, reversed(self._running)), None)
+        latest = next(filter(self._is_blocking_other_tenant, reversed(self._running)), None)
         if latest is not None and latest.attempt is not None:
             latest.attempt.cancel()
             latest.attempt = None  # cancel only once: it may take time to end
 
-    def _is_new(self, scope: tuple[str, str]) -> bool:
-        """Return whether the scope had no request for REMEMBERED_S, and store this one's time.
+    def _is_first_request(self, scope: tuple[str, str]) -> bool:
+        """Return whether the scope had no request for REMEMBERED_S.
 
         A scope is a namespace and a repository.
         """
-        now_s = self._clock.monotonic_s()
         last_s = self._seen_s.get(scope, float("-inf"))
-        self._seen_s[scope] = now_s
+        return self._clock.monotonic_s() - last_s > REMEMBERED_S
+
+    def _remember_request(self, scope: tuple[str, str]) -> None:
+        """Store the time of the scope's last request."""
+        self._seen_s[scope] = self._clock.monotonic_s()
         self._seen_s.move_to_end(scope)
         if len(self._seen_s) > _MAX_REMEMBERED:
             self._seen_s.popitem(last=False)
-        return now_s - last_s > REMEMBERED_S
 
 
 async def _try_warm_up(request: _WarmupRequest, warm_up: WarmUp) -> str:

@@ -103,7 +103,8 @@ class SpanRecorder:
         context = Context()
         if parent is not None and self._trusts_clients:
             context = set_span_in_context(NonRecordingSpan(parent))
-        # Samplers use the low 64 bits as random. In a UUID, the highest two of them are constant.
+        # Samplers use the low 64 bits as random. In a UUID, the highest two of them are constant:
+        # shift them out.
         random_id = (request_id << 2) & _LOW_64_BITS
         decision = self._sampler.should_sample(context, random_id, "completion").decision
         return decision is Decision.RECORD_AND_SAMPLE

@@ -64,7 +64,10 @@ def record(recorder: Recorder, arrival: IncomingRequest) -> Iterator[RequestTrac
 
 
 def _notify_observers(recorder: Recorder, trace: RequestTrace) -> None:
-    """Notify the listeners first, because until then they keep the request trace and its text."""
+    """Notify the listeners first, so that an error of an observer cannot prevent it.
+
+    Until a listener is notified, it keeps the request trace and its text in memory.
+    """
     for observer in (*recorder.listeners, *recorder.observers):
         observer.on_completed(trace)
 

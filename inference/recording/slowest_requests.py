@@ -45,7 +45,7 @@ class SlowestRequests:
         heap = self._slots.setdefault(self._current_slot(), [])
         if len(heap) < _MAX_PER_SLOT:
             heappush(heap, (slowness, next(self._arrival_numbers), _anonymize(record)))
-        elif slowness > heap[0][0]:
+        elif slowness > heap[0][0]:  # heap[0] is the least slow entry
             heappushpop(heap, (slowness, next(self._arrival_numbers), _anonymize(record)))
         self._evict_expired()
 

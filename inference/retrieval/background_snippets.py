@@ -96,7 +96,7 @@ def _build_query(request: CompletionRequest) -> str:
     if len(before) <= max_before or not request.imports:
         return before[-max_before:] + after
     imports = " ".join(request.imports)[:_IMPORTS_CHARS] + "\n"
-    return imports + before[len(imports) - max_before :] + after
+    return imports + before[-(max_before - len(imports)) :] + after
 
 
 def _build_file_key(admitted: AdmittedRequest, path: str) -> FileKey:

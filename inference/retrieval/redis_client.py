@@ -75,7 +75,8 @@ class RetrievalClient:
         self._gateway_id = secrets.token_hex(16)  # of this process; queries contain it
         self._secret = secrets.token_bytes(32)  # for the digests of files
         self._pending_queries: OrderedDict[str, _PendingQuery] = OrderedDict()  # by query_id
-        # The digest of each uploaded file, and the time after which the file is sent again.
+        # The digest of each uploaded file, and the time after which the file is sent again
+        # (monotonic seconds).
         self._last_uploads = TenantLru[FileKey, tuple[bytes, float]](max_items=_MAX_UPLOADS)
 
     async def run(self) -> None:
@@ -179,8 +180,10 @@ class RetrievalClient:
         digest = hashlib.blake2b(data, key=self._secret, digest_size=16).digest()
         now_s = self._clock.monotonic_s()
         last_upload = self._last_uploads.get(message.key)
-        if last_upload is not None and last_upload[0] == digest and last_upload[1] > now_s:
-            return False
+        if last_upload is not None:
+            last_digest, resend_s = last_upload
+            if last_digest == digest and resend_s > now_s:
+                return False
         self._last_uploads.set(message.key, (digest, now_s + RESEND_S))
         return True
 
@@ -217,7 +220,7 @@ class RetrievalClient:
     def _reset_uploads(self, scope: tuple[str, str]) -> None:
         """Let later requests send the files of the scope again.
 
-        The files may not be indexed, because no worker may be running.
+        Perhaps no worker is running, and the files were not indexed.
         """
         self._queue.reset_files(scope)
         self._last_uploads.remove_scope(scope)

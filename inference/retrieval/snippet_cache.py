@@ -2,9 +2,9 @@
 
 Rules:
 1. Snippets are kept in memory only, for at most LIFETIME_S.
-2. A file key belongs to a cache namespace (tenant, epoch, and in strict isolation the user).
-   Requests in other namespaces do not find the file's snippets. A new epoch of the tenant makes
-   all earlier snippets unreachable.
+2. A file key belongs to a cache namespace (Principal.namespace: the tenant, its cache epoch, and in
+   strict isolation the user or service key). Requests in other namespaces do not find the file's
+   snippets. A new cache epoch of the tenant makes all earlier snippets unreachable.
 3. Snippets that the current policy does not allow are never returned.
 """
 
@@ -46,7 +46,7 @@ class _CachedSnippets:
 class SnippetCache:
     """The snippet cache of one gateway. Used on one event loop only.
 
-    A tenant's least recently used file is evicted first.
+    If a tenant has too many files, or if the cache is full, a file is evicted (see tenant_lru.py).
     """
 
     def __init__(self, clock: Clock, *, max_entries: int = MAX_ENTRIES) -> None:

@@ -50,9 +50,12 @@ class TenantLru(Generic[Key, Value]):
         self._by_tenant[_tenant_of(key)].move_to_end(key)
 
     def set(self, key: Key, value: Value) -> None:
-        """Store the value. Evict an entry of this tenant, or of the largest one, if necessary."""
+        """Store the value. If necessary, evict the least recently used entry of a tenant.
+
+        The tenant is the key's own if it has too many entries, or else the one with the most.
+        """
         entries = self._by_tenant.setdefault(_tenant_of(key), OrderedDict())
-        self._num_items += key not in entries
+        self._num_items += 0 if key in entries else 1
         entries[key] = value
         entries.move_to_end(key)
         self._by_scope.setdefault(key.scope, set()).add(key)
@@ -84,4 +87,6 @@ class TenantLru(Generic[Key, Value]):
 
 
 def _tenant_of(key: TenantScoped) -> str:
-    return key.scope[0].partition("|")[0]
+    """Return the tenant ID, with which the namespace begins (see Principal.namespace)."""
+    namespace, _ = key.scope
+    return namespace.partition("|")[0]

@@ -1,11 +1,11 @@
 """Consistent hashing with bounded load: ranks the replicas for a routing key. Pure.
 
 Rendezvous scores (Thaler and Ravishankar 1998) rank the replicas for each routing key. If a replica
-is lost, only its own keys move, each to its next replica. They move back when the replica returns.
+is lost, only its routing keys move, each to the key's next replica, until the replica returns.
 
 The load bound is that of Mirrokni, Thorup and Zadimoghaddam 2016 (arXiv 1608.01350): no replica
 gets more than CAPACITY times the mean number of requests in flight, or MIN_CAPACITY if this is
-more. Excess requests go to the key's next replica, which then also caches the prefix.
+more. Excess requests go to the routing key's next replica, which then also caches the prefix.
 """
 
 import hashlib
@@ -19,8 +19,8 @@ CAPACITY: Final = 1.25  # times the mean number of requests in flight
 # A replica with fewer requests in flight always has capacity, because waiting for so few requests
 # takes less time than prefilling 2,000 tokens again at another replica.
 MIN_CAPACITY: Final = 8
-# A replica must have so many more cached tokens to be preferred, because it gets a second copy of
-# the prefix. This is one prefill chunk of the local installation's engine.
+# Another replica is preferred to the first one only if it has this many more cached tokens, because
+# two replicas then cache the prefix. This is one prefill chunk of the local installation's engine.
 MIN_GAIN_TOKENS: Final = 128
 
 

@@ -9,8 +9,8 @@ look-ups. Rules:
 2. Otherwise the policy's default model for the language is used, then the pool that operators have
    assigned, then the first model of the catalogue that the policy allows. Without a published
    model, the tier's first shared pool takes the place of the catalogue.
-3. Edits use the first of these pools whose model has a prompt format for edits. Without a published
-   model, the tier's other pools follow.
+3. Edits that name no model use the first pool of rule 2 whose model has a prompt format for edits.
+   Without a published model, the tier's other pools follow.
 4. A pool that is dedicated to another tenant is never used, even if an assignment or a catalogue
    names it. No response shows that such a pool exists.
 """

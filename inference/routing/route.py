@@ -107,7 +107,11 @@ def _limit_max_tokens(request: CompletionRequest, prompt: Prompt) -> int:
 def _choose_replicas(
     router: Router, admitted: AdmittedRequest, prompt: Prompt, *, salt: CacheSalt
 ) -> tuple[Replica, ...]:
-    """Return the replica to use first, then its fallbacks. Raises CompletionDropped."""
+    """Return the replica to use first, then its fallbacks.
+
+    Draining replicas are never used. A later step that would leave no replica is skipped. Raises
+    CompletionDropped.
+    """
     replicas = router.pools.by_name[admitted.pool].replicas
     undrained = [replica for replica in replicas if not router.replicas.is_drained(replica)]
     if not undrained:

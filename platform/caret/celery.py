@@ -168,8 +168,8 @@ app.conf.beat_schedule = {
         "schedule": 6 * 3600.0,
         "options": {"expires": 6 * 3600.0},
     },
-    # A tombstone is written when a key is destroyed or an erasure is requested. This task writes
-    # the tombstones that could not be written then.
+    # A tombstone is written when an encryption key is destroyed or an erasure is requested. This
+    # task writes the tombstones that could not be written then.
     "write-missing-tombstones": {
         "task": "tenants.compliance.tasks.write_missing_tombstones",
         "schedule": 3600.0,
@@ -257,7 +257,7 @@ app.conf.beat_schedule = {
 class StartupChecks(bootsteps.Step):  # type: ignore[misc]  # celery has no types
     """Prevents the start of a worker with a wrong database role or without the root keys.
 
-    The role must not bypass tenant isolation, and the root keys must decrypt the tenants' keys.
+    The role must not bypass tenant isolation, and the root keys must decrypt the tenant keys.
     """
 
     def __init__(self, parent: Any, **kwargs: Any) -> None:

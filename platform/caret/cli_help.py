@@ -1,4 +1,4 @@
-"""The texts of `manage.py help`: all commands, grouped by purpose, and the help of simple ones.
+"""The overview of commands for `manage.py help`, and the help of commands without arguments.
 
 This module reads no settings, because the help must also work before an installation exists.
 """

@@ -19,7 +19,7 @@ class Permission(StrEnum):
     CREATE_KEYS = "keys.create"
     REVOKE_KEYS = "keys.revoke"
     MANAGE_OWN_KEYS = "keys.manage_own"  # create (if the policy allows it) and revoke own keys
-    USE_PLAYGROUND = "playground.use"  # with an API key of its own, which expires after an hour
+    USE_PLAYGROUND = "playground.use"  # this creates an API key that expires after an hour
     READ_POLICY = "policy.read"
     WRITE_POLICY = "policy.write"
     # The overrides for teams and users, with their reasons.
@@ -58,8 +58,9 @@ class Permission(StrEnum):
 _P = Permission
 _EVERYTHING = frozenset(Permission)
 # A closing tenant still allows these permissions, and auditors have them except _OWN_DATA_ONLY.
-# With two exceptions, they only allow reading. The first exception is the creation of exports. The
-# second is the erasure of the member's own data, which the law requires until the last day.
+# With two exceptions, these permissions only allow reading. The first exception is the creation of
+# exports. The second is the erasure of the member's own data, which the law requires until the last
+# day.
 READING: Final = frozenset(
     {
         _P.READ_KEYS,

@@ -24,7 +24,8 @@ KEY: Final = "caret:task-metrics"  # of the hash in Redis
 # an export takes up to 30 minutes, and counts in the bucket without a bound.
 BOUNDS_S: Final = (0.01, 0.05, 0.25, 1.0, 5.0, 30.0, 120.0, 600.0)
 _INFINITE: Final = "+Inf"
-# The fields of the hash are named KIND|TASK, and those of buckets KIND|TASK|BOUND. The kinds are:
+# The fields of the hash are named KIND|TASK, and those of buckets KIND|TASK|BOUND. `seconds` is the
+# sum of the durations, and `last` is the Unix time of the last success. The kinds are:
 _SUCCEEDED, _FAILED, _SECONDS, _BUCKET, _LAST = "succeeded", "failed", "seconds", "bucket", "last"
 
 

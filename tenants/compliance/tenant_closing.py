@@ -43,7 +43,8 @@ _REASON: Final = "The grace period of closing the tenant ended."
 # A tenant is closed automatically only if its final export has one of these states. While the
 # export is queued or running, the tenant waits. If the export has failed, an operator must decide.
 _EXPORT_DONE_STATES: Final = frozenset({JobState.FINISHED, JobState.CANCELLED, JobState.EXPIRED})
-_DELAY_KEPT_S: Final = 3_600  # more than the time between two runs of the worker
+# For this time, Redis keeps the reason of a delay. It is longer than the time between two runs.
+_DELAY_KEPT_S: Final = 3_600
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +159,7 @@ def _close_tenant_or_log(tenant_id: TenantId, now: datetime) -> bool:
     try:
         return _close_tenant(tenant_id, now)
     except Conflict as error:  # a legal hold: the erasure is retried until its release
-        if _is_new_delay(tenant_id, error.message):
+        if _store_delay_reason(tenant_id, error.message):
             logger.warning("tenant_closing.delayed", tenant_id=tenant_id, reason=error.message)
     except SoftTimeLimitExceeded:
         raise
@@ -168,11 +169,11 @@ def _close_tenant_or_log(tenant_id: TenantId, now: datetime) -> bool:
     return False
 
 
-def _is_new_delay(tenant_id: TenantId, reason: str) -> bool:
-    """Store the reason of a delay, and return whether it differs from the stored one.
+def _store_delay_reason(tenant_id: TenantId, reason: str) -> bool:
+    """Store the reason of a delay, and return whether it differs from that of the last run.
 
-    A legal hold can last for months, and the worker runs every minute. So a reason that is not new
-    is not logged again. The result is True if Redis is not available.
+    A legal hold can last for months, and the worker runs every minute. So only a new reason is
+    logged. If Redis is not available, return True.
     """
     key = f"caret:closing-delay:{tenant_id}"
     try:
@@ -185,7 +186,8 @@ def _is_new_delay(tenant_id: TenantId, reason: str) -> bool:
 def _close_tenant(tenant_id: TenantId, now: datetime) -> bool:
     """Close the tenant, and request its erasure. Return False if it has to wait.
 
-    With a legal hold, the tenant is closed, and its erasure waits. Raises Conflict.
+    With a legal hold, the tenant is closed, but its erasure cannot be requested yet. Raises
+    Conflict in this case.
     """
     actor = build_system_actor(tenant_id)
     with tenant_scope(tenant_id):

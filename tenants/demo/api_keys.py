@@ -62,7 +62,10 @@ class ActiveDevelopers:
 
 
 def plan_keys(active_developers: ActiveDevelopers) -> list[TimelineEvent]:
-    """Return the events of members' keys, service keys, and keys in other states."""
+    """Return the events of members' keys, service keys, and keys in other states.
+
+    Users with a key send requests, until they leave or are about to be erased.
+    """
     company = active_developers.company
     administrator = company.find_actor(Role.ADMINISTRATOR)
     key_owners = [

@@ -89,7 +89,7 @@ def _subscribe_tenant(timeline: DemoTimeline, now: datetime) -> None:
             email=f"billing@{timeline.slug}.example",
             country="DE",
         ),
-        tax=InvoiceTax("VAT", 1_900),
+        tax=InvoiceTax("VAT", basis_points=1_900),
         now=now,
     )
 

@@ -86,6 +86,7 @@ def _fail_export(
     with tenant_scope(tenant_id):
         request_export(actor=actor, export_request=export_request, now=at)
         for number in range(MAX_ATTEMPTS):
+            # The previous claim has expired by this time.
             claim_next_job(tenant_id, _make_clock(at + 2 * number * CLAIM_FOR))
     _build_export(company, at + 2 * MAX_ATTEMPTS * CLAIM_FOR)
 

@@ -5,13 +5,13 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Final
 
-from caret.contracts.captured_content import CapturedCompletion, CapturedEdit, Item
+from caret.contracts.captured_content import CapturedCompletion, CapturedSuggestionEdit, Item
 from caret.contracts.policy import Mode
 from caret.contracts.usage import FinishReason, OutcomeEvent
 from caret.foundation.clock import to_unix_ms
 from caret.foundation.ids import RequestId, UserId, new_request_id
 from tenants.demo.members import DemoCompany, DemoUser
-from tenants.demo.traffic.timeline import TimelineEvent
+from tenants.demo.traffic.timeline import DemoTimeline, TimelineEvent
 from tenants.privacy.consent.consent import UserConsent
 from tenants.privacy.consent.consent_texts import USER_CONSENT_VERSIONS
 from tenants.privacy.consent_lifecycle import ConsentChoice, set_consent, withdraw_consent
@@ -20,8 +20,15 @@ from tenants.privacy.content_capture.operations import store_content
 
 # Every third developer consents, in addition to the users with example content.
 _DEVELOPERS_PER_CONSENT: Final = 3
-# The first consents are not withdrawn during the period. Of the others, every second one is.
+# The first of these users do not withdraw consent during the period. Of the others, every second
+# user does. `store_example_content` withdraws one more consent after the period.
 _NUM_LASTING_CONSENTS: Final = 4
+# Shares of the period. Each user consents a little later than the previous one. After
+# _NUM_CONSENT_DAYS users, the next user consents on the first day again.
+_FIRST_CONSENT_SHARE: Final = 0.62
+_SHARE_BETWEEN_CONSENTS: Final = 0.02
+_NUM_CONSENT_DAYS: Final = 8
+_WITHDRAWAL_SHARE: Final = 0.86
 _EXAMPLE_PREFIX: Final = "def mean(values: list[float]) -> float:\n    "
 _EXAMPLE_COMPLETION: Final = "return sum(values) / len(values)"
 _NUM_EXAMPLE_USERS: Final = 2
@@ -35,25 +42,31 @@ def plan_consents(company: DemoCompany) -> list[TimelineEvent]:
     """
     timeline = company.timeline
     consenting_users = _choose_consenting_users(company)
+    withdrawn_at = timeline.moment_at(_WITHDRAWAL_SHARE, hour=14)
     return [
         *(
-            TimelineEvent(
-                timeline.moment_at(0.62 + 0.02 * (number % 8), hour=14),
-                _make_consent(company, person),
-            )
+            TimelineEvent(_choose_consent_time(timeline, number), _make_consent(company, person))
             for number, person in enumerate(consenting_users)
         ),
         *(
-            TimelineEvent(
-                timeline.moment_at(0.86, hour=14), partial(_withdraw_consent, company, person)
-            )
+            TimelineEvent(withdrawn_at, partial(_withdraw_consent, company, person))
             for person in consenting_users[_NUM_LASTING_CONSENTS::2]
         ),
     ]
 
 
+def _choose_consent_time(timeline: DemoTimeline, number: int) -> datetime:
+    """Return the time at which the user with this position consents."""
+    num_steps = number % _NUM_CONSENT_DAYS
+    share = _FIRST_CONSENT_SHARE + _SHARE_BETWEEN_CONSENTS * num_steps
+    return timeline.moment_at(share, hour=14)
+
+
 def store_example_content(company: DemoCompany, at: datetime) -> None:
-    """Store content of two users who consent. The second withdraws consent."""
+    """Store content of two users who consent. The second one then withdraws consent.
+
+    Called after the events of the period.
+    """
     first, second = _choose_consenting_users(company)[:_NUM_EXAMPLE_USERS]
     for person in (first, second):
         for number in range(_NUM_EXAMPLE_OBJECTS):
@@ -87,6 +100,7 @@ def _choose_consenting_users(company: DemoCompany) -> list[DemoUser]:
 
 
 def _make_consent(company: DemoCompany, person: DemoUser) -> Callable[[datetime], None]:
+    """Return a function that gives the user's consent, for an event."""
     # The parity of the name's length serves as a repeatable choice.
     allows_training = len(person.persona.name) % 2 == 0
     consent = UserConsent(content_capture=True, training=allows_training)
@@ -122,7 +136,7 @@ def _make_items(user_id: UserId, at: datetime) -> list[Item]:
         completion=_EXAMPLE_COMPLETION,
         finish_reason=FinishReason.STOP,
     )
-    edit = CapturedEdit(
+    edit = CapturedSuggestionEdit(
         request_id=request_id,
         user_id=user_id,
         occurred_at_ms=to_unix_ms(at + timedelta(seconds=30)),

@@ -52,7 +52,7 @@ def is_marked(tenant_id: TenantId, action: str) -> bool:
 def mark_begun(timeline: DemoTimeline) -> None:
     """Mark that seeding has begun, and add the suffix to the tenant's name.
 
-    Date the tenant's creation six days before the period, unless it is older.
+    Set the tenant's creation to six days before the period, unless the tenant is older.
     """
     made_at = timeline.moment_before(days=6)
     with tenant_scope(timeline.tenant_id):

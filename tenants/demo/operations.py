@@ -1,13 +1,14 @@
 """Seeding of a demonstration tenant with generated data.
 
-    the week before     members and teams: each step is committed, as invitations require
+    the week before     members and teams: each step is committed, because an invitation is sent
+                        only after a commit
     the period          all events in order of time: one transaction
     the last hours      rollups, content capture, erasures, a purge, exports: each step is
                         committed, because most of them also change other stores
 
-The period is one transaction, because workers run at the same time: billing, signing and counting
-see all of the period or nothing. If the process is killed before the commit, the tenant is marked
-as begun, and has members and teams but no usage.
+The period is one transaction, because workers run at the same time: their tasks for billing,
+signatures and rollups see all of the period or nothing. If the process is killed before the commit,
+the tenant is marked as begun, and has members and teams but no usage.
 """
 
 from collections.abc import Callable

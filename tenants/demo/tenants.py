@@ -1,7 +1,7 @@
 """Creation of two tenants and an operator for a demonstration.
 
-A file (mode 0600) keeps their secrets, which `manage.py create_demo_tenants` reads and writes. A
-later run keeps the secrets of the file that are still valid, and replaces the others.
+`manage.py create_demo_tenants` reads and writes a file (mode 0600) with their secrets. A later run
+keeps the secrets of the file that are still valid, and replaces the others.
 """
 
 import json
@@ -154,9 +154,10 @@ def _ensure_tenant(
 
 
 def _ensure_operator(last_values: DemoOperator | None, now: datetime) -> DemoOperator | None:
-    """Return the credentials of the last run if their password still works; otherwise new ones.
+    """Return the credentials of the last run if their password still works.
 
-    None: the installation has no operator pages, or the operator is disabled.
+    Otherwise create the operator or reset its credentials, and return the new ones. None: the
+    installation has no operator pages, or the operator is disabled.
     """
     if settings.OPERATORS_PATH is None:
         return None
@@ -186,7 +187,7 @@ def _create_demo_tenant(slug: str, name: str, owner_email: str, now: datetime) -
     )
     accept_invitation(
         bearer=InvitationBearer(owner_id, address=None, request_id=""),
-        text=tenant.owner_invitation.url.rpartition("/")[2],
+        text=tenant.owner_invitation.url.rpartition("/")[2],  # the URL ends with the token
         now=now,
     )
     return tenant.tenant_id

@@ -61,9 +61,9 @@ def remove_member(*, actor: Actor, user_id: UserId, reason: str, now: datetime) 
 
     Raises Forbidden, InvalidValue, NotFound, and Conflict if the tenant would have no owner.
     """
-    # All roles have READ_TENANT, so that each member may leave, unless the tenant is closing.
+    # Each member may leave, because all roles have READ_TENANT.
     actor.require(Permission.READ_TENANT if user_id == actor.user_id else Permission.WRITE_MEMBERS)
-    actor.require_open()
+    actor.require_open()  # READ_TENANT is allowed while the tenant is closing, but leaving is not
     reason = parse_reason(reason)
     with tenant_scope(actor.tenant_id):
         old_role = _lock_membership(actor, user_id, new_role=None)

@@ -44,7 +44,7 @@ class SeatFigures:
 class Seat:
     member: MemberRow
     last_active_at: datetime | None  # last use of one of the member's keys; None: never
-    figures: SeatFigures | None  # None: hidden, because they would be of a group of one user
+    figures: SeatFigures | None  # None: hidden, because they are of a group of one user
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ def _read_figures(actor: Actor, user_ids: Sequence[UUID], now: datetime) -> dict
     last_days = (
         days.exclude(editor="").values_list("user_id", "editor").annotate(at=Max("starts_at"))
     )
-    # The editor with the latest day replaces the others.
+    # Sorted by `at`, so that a user's editor with the latest day replaces the others.
     editors = {user_id: editor for user_id, editor, _ in sorted(last_days, key=lambda row: row[2])}
     costs = None
     if actor.has_permission(Permission.READ_BILLING):

@@ -13,7 +13,8 @@ from tenants.security.authorization.actor import Actor
 
 @dataclass(frozen=True, slots=True)
 class SetupProgress:
-    # These three consider only keys that the actor may see, including expired and revoked ones.
+    # The first three fields consider only keys that the actor may see, including expired and
+    # revoked ones.
     has_key: bool  # apart from playground keys
     has_started_playground: bool  # a playground was started
     has_used_key: bool  # a key was used, apart from playground keys

@@ -68,6 +68,7 @@ def propose_slug(company: str) -> str:
     """Return a free slug that resembles the company's name; "": none was found."""
     plain = unicodedata.normalize("NFKD", company.lower().replace("ß", "ss"))
     letters = "".join(char for char in plain if not unicodedata.combining(char))
+    # A slug starts with a letter and does not end with a hyphen.
     words = re.sub(r"[^a-z0-9]+", "-", letters).lstrip("-0123456789")[:_MAX_SLUG_CHARS].rstrip("-")
     for number in range(1, _MAX_PROPOSALS + 1):
         suffix = "" if number == 1 else f"-{number}"
@@ -127,10 +128,10 @@ def complete_sign_up(*, token: str, slug: str, now: datetime) -> OnboardedTenant
     `slug` replaces the requested one, which may have been taken since. Raises InvalidValue,
     NotFound, Conflict, redis.RedisError.
     """
-    redis, key = connect_to_redis(), _build_redis_key(token)
-    ttl_s: Any = redis.ttl(key)
+    connection, redis_key = connect_to_redis(), _build_redis_key(token)
+    ttl_s: Any = connection.ttl(redis_key)
     # The second of two concurrent uses finds nothing.
-    sign_up_request = _unseal(token, redis.getdel(key))
+    sign_up_request = _unseal(token, connection.getdel(redis_key))
     try:
         require_free_slug(slug)
         return onboard_tenant(
@@ -152,9 +153,9 @@ def complete_sign_up(*, token: str, slug: str, now: datetime) -> OnboardedTenant
 
 def _store(token: str, sign_up_request: SignUpRequest, *, ttl_s: int) -> None:
     text = json.dumps(asdict(sign_up_request)).encode()
-    key = _build_redis_key(token)
+    redis_key = _build_redis_key(token)
     connect_to_redis().set(
-        key, seal(_derive_encryption_key(), text, bound_to=key.encode()), ex=ttl_s
+        redis_key, seal(_derive_encryption_key(), text, bound_to=redis_key.encode()), ex=ttl_s
     )
 
 

@@ -1,6 +1,6 @@
 """Operations that create a customer's tenant, with its encryption key, plan and first owner.
 
-Others invite further owners, and change a tenant's name and other columns.
+Other operations invite further owners, and change a tenant's name and other columns.
 `tenants.identity.members.tenant_status` suspends, resumes and closes tenants.
 """
 
@@ -163,7 +163,10 @@ def _invite_owner(actor: Actor, email: str, now: datetime) -> TenantToken:
 
 
 def _to_invitation(email: str, token: TenantToken, now: datetime) -> OwnerInvitation:
-    """Return the invitation as shown to the operator, after the e-mail was sent."""
+    """Return the invitation as shown to the operator. Call this after the commit, which mails it.
+
+    In a transaction of the caller, the e-mail is not sent yet, so `is_mailed` is False.
+    """
     with tenant_scope(token.tenant_id):
         mailed_invitations = Invitation.objects.filter(
             digest=token_digest(token), mailed_at__isnull=False

@@ -24,7 +24,7 @@ class ContentErasure(models.Model):
     )
     reason = models.TextField()  # tenants.privacy.content_capture.erasure.ContentErasureReason
     num_objects = models.PositiveIntegerField()
-    num_items = models.PositiveIntegerField()  # completions and edits
+    num_items = models.PositiveIntegerField()  # completions, and edits of accepted suggestions
     num_bytes = models.PositiveBigIntegerField()  # size of the encrypted objects
     keys = models.JSONField()  # destroyed encryption keys: [{"id", "fingerprint", "scope"}]
     # If keys were destroyed, the content has been unreadable since then.
@@ -42,14 +42,14 @@ class ContentErasure(models.Model):
 
 
 class ContentObject(models.Model):
-    """An encrypted object in the object store: a user's completions and edits of a few seconds."""
+    """An encrypted object in the object store: what was captured of a user within a few seconds."""
 
     pk = models.CompositePrimaryKey("tenant_id", "id")
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
     id = models.UUIDField(default=uuid7, editable=False)
     user = models.ForeignKey(User, on_delete=models.PROTECT, db_index=False, related_name="+")
     request_ids = ArrayField(models.UUIDField())  # of the completions that it contains
-    num_items = models.PositiveIntegerField()  # completions and edits
+    num_items = models.PositiveIntegerField()  # as in ContentErasure
     num_bytes = models.PositiveBigIntegerField()  # size of the encrypted object
     is_for_training = models.BooleanField()  # the user also consents to training
     created_at = models.DateTimeField()

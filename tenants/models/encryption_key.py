@@ -25,7 +25,7 @@ class RootKeyUse(models.Model):
     # key can unwrap it.
     canary = models.BinaryField()
     created_at = models.DateTimeField()
-    retired_at = models.DateTimeField(null=True)  # None: it may wrap a tenant key
+    retired_at = models.DateTimeField(null=True)  # None: tenant keys may be wrapped with it
 
     class Meta:
         db_table = "keyring_root_key"

@@ -111,10 +111,10 @@ class _LatencyCounts(models.Model):
     # these columns.
     display_sizes = ArrayField(models.IntegerField(), null=True)
     display_counts = ArrayField(models.BigIntegerField(), null=True)
-    # For each request that was sent to a replica, the number of requests that were already in
-    # flight there; the sum of these numbers measures the load of the engines.
+    # The sum, over all requests that were sent to a replica, of the number of requests that were
+    # already in flight there. It measures the load of the engines.
     in_flight_at_replica = models.BigIntegerField()
-    sent = models.BigIntegerField()  # number of requests in this sum
+    sent = models.BigIntegerField()  # number of requests that were sent to a replica
 
     class Meta:
         abstract = True

@@ -72,9 +72,9 @@ def _collect_globs(policy: TenantPolicy) -> set[tuple[str, str]]:
 def is_destructive(*, current: TenantPolicy, proposed: TenantPolicy) -> bool:
     """Return whether a change of policy is destructive.
 
-    A change is destructive in these cases: content capture, training or retrieval of a repository
-    ends; data is kept for less time; idle API keys are revoked, or sooner than before; a second
-    factor is no longer required.
+    A change is destructive in these cases: content capture, training or the retrieval of some
+    repositories ends; data is kept for less time; idle API keys are revoked for the first time, or
+    sooner than before; a second factor is no longer required.
     """
     return (
         _reduces_content_capture(current, proposed)

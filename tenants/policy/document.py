@@ -24,7 +24,8 @@ MAX_CONCURRENT_COMPLETIONS: Final = 10_000
 MAX_EXCLUDED_REPOSITORIES: Final = 200
 MAX_EXCLUSIONS: Final = 200  # globs of all repositories together
 MAX_GLOB_CHARS: Final = 200  # also of names of repositories, models and regions
-# Requests of a rate limit. This is more than a gateway can serve; null means no limit.
+# Requests of a rate limit. This is more than a gateway can serve. (A policy without a rate limit
+# has null in its place.)
 MAX_PER_MINUTE: Final = 1_000_000
 MAX_BURST: Final = 100_000  # requests of a rate limit at once
 MAX_TOKENS_PER_DAY: Final = 10**12
@@ -60,6 +61,7 @@ def convert_document(document: object, kind: type[Document], *, name: str) -> Do
     try:
         return msgspec.convert(document, kind)
     except msgspec.ValidationError as error:
+        # The text of the error is, for example: Expected `int`, got `str` - at `$.limits.user`
         message, _, path = str(error).partition(" - at `")
         raise InvalidValue(path.removeprefix("$").strip(".`") or name, message) from error
 

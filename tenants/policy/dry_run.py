@@ -84,9 +84,10 @@ def preview_policy(
 def preview_override_change(
     *, actor: Actor, subject: OverrideSubject, document: object, now: datetime
 ) -> DryRun:
-    """Preview the effect of an override for a team or a user. It revokes no idle keys.
+    """Preview the effect of an override for a team or a user.
 
-    Raises Forbidden, InvalidValue, NotFound.
+    No keys are to be revoked: an override cannot set `revoke_idle_keys_after_days`. Raises
+    Forbidden, InvalidValue, NotFound.
     """
     actor.require(Permission.WRITE_POLICY)
     override = parse_override(document)

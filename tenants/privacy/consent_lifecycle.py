@@ -48,7 +48,7 @@ class ConsentChoice:
 
 
 def set_consent(*, actor: Actor, choice: ConsentChoice, now: datetime) -> OwnConsent:
-    """Set the actor's own consent. Repeating the current consent changes nothing.
+    """Set the actor's own consent. Repeating the current consent writes no receipt.
 
     If the user withdraws consent to content capture, the stored content becomes unreadable at once,
     and its objects are deleted within minutes. If the user withdraws only consent to training, the

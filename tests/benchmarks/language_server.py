@@ -47,7 +47,7 @@ from tests.benchmarks.edit_sessions import Change, Session, make_sessions, read_
 from tests.benchmarks.installation import Home, Running, create_home, engine_of, own_gateway
 from tests.benchmarks.oracle_engine import OracleEngine, running_oracle
 from tests.benchmarks.results import Report, say, spread
-from tests.benchmarks.typing_replay import KEY_PRESS_KINDS, Replay, Stroke, Typist
+from tests.benchmarks.typing_replay import KEY_PRESS_KINDS, Replay, ReplayedChange, Typist
 from tests.stack.language_server import (
     LanguageServer,
     OpenBuffer,
@@ -281,7 +281,7 @@ def _completions(records: Sequence[UsageRecord]) -> list[CompletionRecord]:
 def _report_results(
     report: Report, name: str, replay: Replay, records: Sequence[CompletionRecord]
 ) -> None:
-    keys = [stroke for stroke in replay.strokes if stroke.is_key_press]
+    keys = [replayed for replayed in replay.changes if replayed.is_key_press]
     finishes = Counter(str(record.finish_reason) for record in records)
     triggers = Counter(str(record.trigger) for record in records)
     share = len(records) / len(keys)
@@ -295,8 +295,8 @@ def _report_results(
     _report_answers(report, name, keys)
 
 
-def _report_answers(report: Report, name: str, keys: Sequence[Stroke]) -> None:
-    answers = [stroke.answer for stroke in keys if stroke.answer is not None]
+def _report_answers(report: Report, name: str, keys: Sequence[ReplayedChange]) -> None:
+    answers = [replayed.answer for replayed in keys if replayed.answer is not None]
     seen_ids: set[str] = set()
     from_memory = 0
     for answer in answers:
@@ -304,7 +304,9 @@ def _report_answers(report: Report, name: str, keys: Sequence[Stroke]) -> None:
         seen_ids.add(answer.id)
     visible = sum(answer.after_ms <= VISIBLE_MS for answer in answers)
     paused = [
-        stroke.answer for stroke in keys if stroke.answer is not None and stroke.pause_s >= _PAUSE_S
+        replayed.answer
+        for replayed in keys
+        if replayed.answer is not None and replayed.pause_s >= _PAUSE_S
     ]
     report.figure(f"{name}.suggested", 100 * len(answers) / len(keys), "% of keystrokes")
     report.figure(f"{name}.from_memory", 100 * from_memory / max(len(answers), 1), "%")

@@ -3,8 +3,9 @@
 Editing sessions (see `edit_sessions`) are replayed through the parts of `caret-ls` on an event loop
 whose time advances only when nothing is left to do. The result therefore does not depend on the
 machine. Responses come from a synthetic model (`--model good` or `weak`: see `oracle_engine`), or
-from a real gateway and engine (`--model demo`). Simulated time stands still while these respond.
-Then 60 ms of it pass until a response's first token, and 10 ms until each further token.
+from a real gateway and engine (`--model demo`). Simulated time stands still until the model or the
+gateway has responded. Then 60 ms of simulated time pass until the response's first token, and 10 ms
+until each further token.
 
     visible   keystrokes with a suggestion within 150 ms and before the next key
     pause     from the last key before a pause of half a second to the first visible text
@@ -62,7 +63,8 @@ _RETRIED: Final = (
     "no_replica",
 )
 
-Complete = Callable[[Frame], tuple[str, int]]  # returns the text and the generated tokens
+# Returns the text, and how many tokens the engine generated.
+Complete = Callable[[Frame], tuple[str, int]]
 
 
 @dataclass(slots=True)
@@ -99,7 +101,11 @@ class SimulatedGateway:
 
 
 def _split(text: str) -> list[str]:
-    """Split a completion as a gateway does, which withholds each line until it is whole."""
+    """Split a completion into lines.
+
+    A gateway sends the first line as it grows. Here, the first line comes in one piece. This hardly
+    changes the results, because `caret-ls` offers a line only when it is complete.
+    """
     return text.splitlines(keepends=True)
 
 
@@ -115,8 +121,9 @@ class Result:
 async def replay(session: Session, gateway: SimulatedGateway, result: Result) -> None:
     editor = EditorSession(Settings(), VirtualClock(), lambda _status: None)
     editor._client._gateway = gateway  # instead of a connection
+    # Without a connection, the editor session would stay offline and send no requests.
     editor.board.set(is_connected=True, signed_out_reason=None)
-    editor.completions.can_grow = True
+    editor.completions.can_grow = True  # show the first line while further lines are generated
     for file in session.files:
         editor.open(_URI.format(path=file.path), "python", file.text)
     uri = _URI.format(path=session.path)
@@ -282,19 +289,21 @@ def _demo_model(answers: Path | None) -> Iterator[Complete]:
 def _client_loop(running: Running) -> Iterator[Complete]:
     """Run a client on an event loop of its own, in real time."""
     loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever)
+    thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
-    stream_context = open_stream(running.gateway_url, running.acme_key)
-    stream = asyncio.run_coroutine_threadsafe(stream_context.__aenter__(), loop).result()
-
-    def ask(frame: Frame) -> tuple[str, int]:
-        return asyncio.run_coroutine_threadsafe(_complete(stream, frame), loop).result()
-
     try:
-        yield ask
+        stream_context = open_stream(running.gateway_url, running.acme_key)
+        stream = asyncio.run_coroutine_threadsafe(stream_context.__aenter__(), loop).result()
+
+        def ask(frame: Frame) -> tuple[str, int]:
+            return asyncio.run_coroutine_threadsafe(_complete(stream, frame), loop).result()
+
+        try:
+            yield ask
+        finally:
+            closing = stream_context.__aexit__(None, None, None)
+            asyncio.run_coroutine_threadsafe(closing, loop).result()
     finally:
-        closing = stream_context.__aexit__(None, None, None)
-        asyncio.run_coroutine_threadsafe(closing, loop).result()
         loop.call_soon_threadsafe(loop.stop)
         thread.join()
 
@@ -314,7 +323,7 @@ async def _complete(stream: CompletionStream, frame: Frame) -> tuple[str, int]:
             raise RuntimeError(f"the gateway returned error {done['code']}")
         if done["type"] == "done" and done["finish_reason"] != "shed":
             is_complete = done.get("finish_reason") in ("stop", "length")
-            return text if is_complete else "", int(done["meta"]["generated_tokens"])
+            return (text if is_complete else ""), int(done["meta"]["generated_tokens"])
         await asyncio.sleep(0.5)
 
 

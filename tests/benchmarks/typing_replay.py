@@ -22,12 +22,13 @@ class Answer:
 
 
 @dataclass(slots=True)
-class Stroke:
+class ReplayedChange:
     """A change, and the suggestion that arrived before the next change."""
 
     kind: str
     pause_s: float  # until the next change
-    answer: Answer | None = None  # None: nothing to show
+    # None: there was no suggestion, or the next change came before it.
+    answer: Answer | None = None
 
     @property
     def is_key_press(self) -> bool:
@@ -36,7 +37,7 @@ class Stroke:
 
 @dataclass(slots=True)
 class Replay:
-    strokes: list[Stroke] = field(default_factory=list)
+    changes: list[ReplayedChange] = field(default_factory=list)
 
 
 class Typist:
@@ -55,21 +56,23 @@ class Typist:
     async def play(self, changes: Sequence[Change], replay: Replay) -> None:
         gaps_s = [(after.at_ms - before.at_ms) / 1000 for before, after in pairwise(changes)]
         for change, gap_s in zip(changes, [*gaps_s, _LAST_PAUSE_S], strict=True):
-            stroke = Stroke(change.kind, pause_s=min(max(gap_s, 0.0), _MAX_PAUSE_S))
-            replay.strokes.append(stroke)
-            suggestion = asyncio.create_task(self._record_answers(change, stroke))
-            await asyncio.sleep(stroke.pause_s)
+            replayed = ReplayedChange(change.kind, pause_s=min(max(gap_s, 0.0), _MAX_PAUSE_S))
+            replay.changes.append(replayed)
+            suggestion = asyncio.create_task(self._record_answers(change, replayed))
+            await asyncio.sleep(replayed.pause_s)
             suggestion.cancel()
-            await asyncio.gather(suggestion, return_exceptions=True)
+            await asyncio.wait([suggestion])
+            if not suggestion.cancelled():
+                suggestion.result()  # raises the task's error, if it failed
 
-    async def _record_answers(self, change: Change, stroke: Stroke) -> None:
-        """Store the suggestion in `stroke`, and update its times as long as it grows."""
+    async def _record_answers(self, change: Change, replayed: ReplayedChange) -> None:
+        """Store the suggestion in `replayed`, and update its times as long as it grows."""
         began_s = time.perf_counter()
         identifier = await self._ask(change)
         while identifier:
             now_ms = (time.perf_counter() - began_s) * 1000
-            first_ms = stroke.answer.after_ms if stroke.answer else now_ms
-            stroke.answer = Answer(identifier, first_ms, now_ms)
+            first_ms = replayed.answer.after_ms if replayed.answer else now_ms
+            replayed.answer = Answer(identifier, first_ms, now_ms)
             if self._wait_grown is None:
                 return
             await self._wait_grown()

@@ -75,7 +75,7 @@ def _take(gallery: Gallery, page: Page, folder: Path) -> list[str]:
                 tab.emulate_media(color_scheme=scheme)
                 tab.screenshot(path=folder / _file(page.name, width, scheme), full_page=True)
         errors = [f"{page.name}: {error}" for error in tabs.errors]
-        tabs.errors.clear()
+        tabs.errors.clear()  # otherwise `tabs_of` would fail at its end
     return errors
 
 

@@ -25,6 +25,7 @@ def test_typing_during_a_slow_response_shows_the_last_results_and_no_error(tabs:
     page = tabs.open(session_of(company.administrator), DESKTOP)
     page.goto("/help")
     searches: list[Route] = []
+    # Keep the requests of the search waiting.
     page.route("**/search?**", lambda route: searches.append(route))
 
     page.keyboard.press("Control+k")
@@ -33,9 +34,11 @@ def test_typing_during_a_slow_response_shows_the_last_results_and_no_error(tabs:
         page.wait_for_timeout(10)
     page.locator("#palette-q").fill("audit")
     page.wait_for_timeout(500)  # longer than the field waits for the next key
+    # From now on, requests are answered at once. The newest route applies.
     page.route("**/search?**", lambda route: route.continue_())
     for search in searches:
         search.continue_()
 
     expect(page.locator("#palette-results")).to_contain_text("Audit log")
     expect(page.locator("#palette-results")).not_to_contain_text("Policy")
+    # At its end, the fixture `tabs` fails if the browser has reported an error.

@@ -28,7 +28,7 @@ from tests.chaos import (
     regions,
 )
 from tests.chaos.environment import world
-from tests.chaos.load import clients
+from tests.chaos.load import MIN_QUIET_RATE, clients
 from tests.chaos.run import Run
 from tests.chaos.scenario import Family, Scenario
 from tests.chaos.soak import soak
@@ -66,6 +66,8 @@ def main(arguments: Sequence[str]) -> int:
     )
     parser.add_argument("--list", action="store_true", help="list the faults")
     options = parser.parse_args(arguments)
+    if options.rate is not None and options.rate <= MIN_QUIET_RATE:
+        parser.error(f"--rate must be above {MIN_QUIET_RATE:g}, the rate of the quiet tenant")
     families = (regions,) if options.regions else _FAMILIES
     chosen_scenarios = _choose_scenarios(families, options.only or ["*"])
     if options.list:
@@ -75,7 +77,7 @@ def main(arguments: Sequence[str]) -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     report = Report("chaos")
     region = regions.FarRegion() if options.regions else None
-    rate = options.rate or _default_rate(options)
+    rate = _default_rate(options) if options.rate is None else options.rate
     with world(region=region) as chaos_world, clients(chaos_world, rate=rate) as clients_process:
         if options.soak is not None:
             soak(chaos_world, report, minutes=options.soak)

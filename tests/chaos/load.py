@@ -17,9 +17,10 @@ from tests.chaos.clients import Load, TenantLoad
 from tests.chaos.companies import new_chaos_company
 from tests.chaos.environment import World
 
-_MAX_RATE_EACH: Final = 40.0  # for a company's five users; the policy allows each 20 a second
+# Requests a second of a busy company. Its policy allows each of its five users 20 a second.
+_MAX_COMPANY_RATE: Final = 40.0
 _QUIET_SHARE: Final = 0.1  # of all requests
-_MIN_QUIET_RATE: Final = 2.0
+MIN_QUIET_RATE: Final = 2.0  # requests a second
 _SETTLE_S: Final = 30.0  # longer than MAX_REQUEST_S, for which the process itself waits
 
 
@@ -40,10 +41,11 @@ class ClientsProcess:
 def clients(world: World, *, rate: float) -> Iterator[ClientsProcess]:
     """Run clients of a quiet tenant and of busy tenants, which send the rest of `rate`.
 
-    The process's `tenant` is the quiet one.
+    `rate` is in requests a second, and must be above MIN_QUIET_RATE. The process's `tenant` is the
+    quiet one.
     """
-    quiet_rate = max(_MIN_QUIET_RATE, rate * _QUIET_SHARE)
-    num_busy = math.ceil((rate - quiet_rate) / _MAX_RATE_EACH)
+    quiet_rate = max(MIN_QUIET_RATE, rate * _QUIET_SHARE)
+    num_busy = math.ceil((rate - quiet_rate) / _MAX_COMPANY_RATE)
     quiet = new_chaos_company("quiet", rate=quiet_rate)
     busy_rate = (rate - quiet_rate) / num_busy
     companies = (quiet, *(new_chaos_company(f"busy-{n}", rate=busy_rate) for n in range(num_busy)))

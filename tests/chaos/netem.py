@@ -3,11 +3,11 @@
     with bad_link(gateway, engine, Quality(delay_ms=100, loss=0.05), environment=environment):
         ...
 
-A process holds a tunnel device on each host, and the route to the other host leads to it. Open
-connections stay open and notice the faults only by their own retransmissions and time-outs. `tc
-netem` would do the same inside the kernel, but not all kernels have it. This module needs only
-/dev/net/tun. When the process ends, the devices and their routes disappear, and packets use the
-bridge again.
+Usually, a bridge connects the hosts (see `hosts`). During the block, a process holds a tunnel
+device on each host, and the route to the other host leads to it. Open connections stay open and
+notice the faults only by their own retransmissions and time-outs. `tc netem` would do the same
+inside the kernel, but not all kernels have it. This module needs only /dev/net/tun. When the
+process ends, the devices and their routes disappear, and packets use the bridge again.
 
     python -m tests.chaos.netem SPECIFICATION      a JSON object with the fields of `_Specification`
 """

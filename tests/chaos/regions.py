@@ -54,6 +54,7 @@ class FarRegion:
 
     @property
     def home_settings(self) -> Mapping[str, str]:
+        # In the home region, CARET_REGION is the region of new tenants.
         return {"CARET_ENFORCE_TENANT_REGION": "True", "CARET_REGION": _REGION}
 
     def start(self, world: World) -> None:
@@ -84,7 +85,10 @@ class CutLink(TenantFault):
 
     def begin(self, world: World) -> None:
         TenantFault.begin(self, world)
+        deadline_s = time.monotonic() + _READY_S
         while sum(map(self._is_ours, world.notebook.read())) < _NOTED_BEFORE:
+            if time.monotonic() > deadline_s:
+                raise TimeoutError("the tenant's first requests did not end")
             time.sleep(_POLL_S)
         first_host, second_host = (world.hosts[name] for name in _LINK)
         self._link.enter_context(

@@ -23,7 +23,7 @@ from caret.local.databases.credentials import (
     write_credentials,
 )
 from caret.local.databases.postgres import EmbeddedPostgres
-from caret.local.databases.postgres_cluster import postgres_environment, programs_of
+from caret.local.databases.postgres_cluster import find_postgres_programs, postgres_environment
 from caret.local.databases.postgres_roles import accepts_connections
 from caret.local.databases.postgres_user import choose_user
 from caret.local.databases.valkey import EmbeddedValkey
@@ -110,7 +110,7 @@ def copy_to_standby(primary: Host, disks: Disks) -> None:
         f" password={read_password(disks.postgres, SUPERUSER)}"
     )
     command = (
-        *(str(programs_of(disks.postgres) / "pg_basebackup"), "--pgdata", str(data)),
+        *(str(find_postgres_programs(disks.postgres) / "pg_basebackup"), "--pgdata", str(data)),
         *("--dbname", address, "--write-recovery-conf", "--wal-method", "stream"),
         *("--checkpoint", "fast"),
     )

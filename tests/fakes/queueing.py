@@ -76,7 +76,7 @@ class QueueModel:
         tenant = self._random.choice(self.tenants) if self.tenants else None
         trace = make_trace(FakeClock(monotonic_s=self.now_s))
         trace.principal = tenant
-        if not self.load_shedder.can_admit(request, trace, self.now_s):
+        if not self.load_shedder.decide_admission(request, trace, self.now_s):
             self.offered.append(OfferedRequest(self.now_s, request.trigger, None, tenant))
             return
         self.load_shedder.start(request, trace, self.now_s)

@@ -28,7 +28,7 @@ from typing import Final, TypeVar
 from tests.faults.fault import REPOSITORY, SUITES, BadFault, Fault, read_catalogue
 from tests.faults.results import FAULT, Results, summary
 from tests.faults.scratch import Scratch, home_template, scratch_copy
-from tests.faults.trial import NoVerdict, Verdict, end_trials, failing_tests, try_tests
+from tests.faults.trial import NoVerdict, Verdict, end_trials, find_failing_tests, try_tests
 
 # Exceeding a limit counts as a caught fault, so the limits leave time for a busy machine.
 _UNIT_LIMIT_S: Final = 240.0  # for tests that start no services
@@ -163,7 +163,7 @@ def _verdict_on(scratch: Scratch, fault: Fault) -> Verdict:
 
 def _confirm(scratch: Scratch, tests: Sequence[str], results: Results) -> None:
     try:
-        failing = failing_tests(scratch, tests, limit_s=_CONFIRMATION_LIMIT_S)
+        failing = find_failing_tests(scratch, tests, limit_s=_CONFIRMATION_LIMIT_S)
     except NoVerdict as error:
         print(f"no confirmation of {' '.join(tests)}: {error}", flush=True)
         return

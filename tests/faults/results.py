@@ -8,7 +8,7 @@ from threading import Lock
 from typing import Final
 
 from tests.faults.fault import AREAS, Fault
-from tests.faults.trial import Verdict, test_function
+from tests.faults.trial import Verdict, strip_parameters
 
 # A test that caught a fault, run without any fault.
 CONFIRMATION: Final = "confirmation"
@@ -54,7 +54,7 @@ class Results:
         result = self.find(FAULT, fault.id)
         if result is None or result.caught_by is None:
             return False
-        confirmation = self.find(CONFIRMATION, test_function(result.caught_by))
+        confirmation = self.find(CONFIRMATION, strip_parameters(result.caught_by))
         return confirmation is None or confirmation.caught_by is None
 
     def is_missed(self, fault: Fault) -> bool:
@@ -65,7 +65,7 @@ class Results:
         """Return the tests that caught one of `faults` and have not yet run without a fault."""
         results = [self.find(FAULT, fault.id) for fault in faults]
         tests = [
-            test_function(result.caught_by) for result in results if result and result.caught_by
+            strip_parameters(result.caught_by) for result in results if result and result.caught_by
         ]
         return [
             test

@@ -46,20 +46,22 @@ def try_tests(scratch: Scratch, arguments: Sequence[str], *, limit_s: float) -> 
     seconds = time.monotonic() - began_s
     if code is None:
         return Verdict(f"the time limit of {limit_s:.0f} s", seconds, is_timeout=True)
-    return Verdict(failed_test(code, output), seconds)
+    return Verdict(parse_failed_test(code, output), seconds)
 
 
-def failing_tests(scratch: Scratch, tests: Collection[str], *, limit_s: float) -> set[str]:
+def find_failing_tests(scratch: Scratch, tests: Collection[str], *, limit_s: float) -> set[str]:
     """Return the tests (files or functions) that fail when all of them run.
 
     Raises NoVerdict.
     """
-    code, output = _run_pytest(
-        scratch, ["--continue-on-collection-errors", "-m", "", *tests], limit_s=limit_s
-    )
+    # `-m ""` runs all these tests, also those that pyproject.toml excludes by their marker.
+    options = ("--continue-on-collection-errors", "-m", "")
+    code, output = _run_pytest(scratch, [*options, *tests], limit_s=limit_s)
+    if code is None:
+        raise NoVerdict(f"without a fault, pytest exceeded the time limit of {limit_s:.0f} s")
     if code not in (_PASSED, *_FAILURES):
         raise NoVerdict(f"pytest ended with {code} without a fault: {output[-_TAIL_CHARS:]}")
-    failed_names = {test_function(name) for name in _FAILED.findall(output)}
+    failed_names = {strip_parameters(name) for name in _FAILED.findall(output)}
     uncollected_files = {name for name in failed_names if "::" not in name}
     files_with_failures = {name.partition("::")[0] for name in failed_names}
     return {
@@ -71,12 +73,12 @@ def failing_tests(scratch: Scratch, tests: Collection[str], *, limit_s: float) -
     }
 
 
-def test_function(name: str) -> str:
-    """Return a test's name without its parameters."""
+def strip_parameters(name: str) -> str:
+    """Return the name of a test function, given the name of a test that may have parameters."""
     return name.partition("[")[0]
 
 
-def failed_test(code: int, output: str) -> str | None:
+def parse_failed_test(code: int, output: str) -> str | None:
     """Return the test that failed, given pytest's exit code and output.
 
     Raises NoVerdict.
@@ -125,7 +127,10 @@ def _run_pytest(
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """End pytest and its children. The watchdog of the test services ends the services."""
+    """Kill pytest and its process group, if pytest still runs.
+
+    Test services have process groups of their own. Their watchdog ends them when pytest is killed.
+    """
     if process.poll() is None:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()

@@ -27,7 +27,7 @@ def console(services: Services, **settings: str) -> Iterator[int]:
     process = subprocess.Popen(
         [sys.executable, "manage.py", "console"],
         cwd=REPOSITORY,
-        env={**os.environ, **services.mark, **own_settings},
+        env={**os.environ, **services.process_mark, **own_settings},
         stderr=subprocess.PIPE,
     )
     try:

@@ -68,7 +68,7 @@ def stack(services: Services) -> Iterator[Stack]:
         "CARET_OWNER_DATABASE_URL": services.owner_database_url,
         "REDIS_URL": services.redis_url,
         # So that the supervisor also ends when this session is killed.
-        **services.mark,
+        **services.process_mark,
     }
     try:
         output = _start(environment)

@@ -37,7 +37,8 @@ class Services:
     database_url: str  # role caret_app
     owner_database_url: str  # role caret_owner
     redis_url: str
-    mark: dict[str, str]  # environment variables; processes that have them end with this session
+    # Environment variables. Processes that have them are killed at the end of this session.
+    process_mark: dict[str, str]
 
 
 @contextmanager
@@ -45,19 +46,19 @@ def running_services(paths: EmbeddedPaths) -> Iterator[Services]:
     """Start the services of a home for which Django is set up. `migrate` creates the tables."""
     # The tag differs from the home's: a supervisor that starts in this home ends all processes with
     # the home's tag, as leftovers of an earlier run.
-    mark = new_tag(paths.home / "services")
-    marked = tag_environment(mark)
+    tag = new_tag(paths.home / "services")
+    process_mark = tag_environment(tag)
     with (
-        Watchdog(mark),  # a session that is killed leaves no servers behind
-        EmbeddedPostgres(paths, tag_environment=marked, settings=_NOT_DURABLE),
-        EmbeddedValkey(paths, tag_environment=marked),
+        Watchdog(tag),  # a session that is killed leaves no servers behind
+        EmbeddedPostgres(paths, tag_environment=process_mark, settings=_NOT_DURABLE),
+        EmbeddedValkey(paths, tag_environment=process_mark),
     ):
         yield Services(
             paths=paths,
             database_url=paths.app_database_url.read_text().strip(),
             owner_database_url=paths.owner_database_url.read_text().strip(),
             redis_url=paths.redis_url.read_text().strip(),
-            mark=marked,
+            process_mark=process_mark,
         )
 
 

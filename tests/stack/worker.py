@@ -17,7 +17,7 @@ def running_worker(services: Services, folder: Path, **settings: str) -> Iterato
     """Run the worker with these additional settings, and return its log in `folder`."""
     log = folder / "worker.log"
     paths = os.pathsep.join([str(ROOT), str(ROOT / "platform")])
-    environment = {**os.environ, **services.mark, "PYTHONPATH": paths, **settings}
+    environment = {**os.environ, **services.process_mark, "PYTHONPATH": paths, **settings}
     command = [sys.executable, "-m", "celery", "-A", "caret.celery", "worker", "--beat"]
     with log.open("w") as output:
         process = subprocess.Popen(

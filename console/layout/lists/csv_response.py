@@ -68,7 +68,7 @@ def collect_rows(find_page: Callable[[str | None], Page[_Row]]) -> CsvRows[_Row]
     """
     page = find_page(None)
     rows = list(page.rows)
-    for _ in range(MAX_ROWS // MAX_PAGE - 1):
+    for _ in range(MAX_ROWS // MAX_PAGE - 1):  # the first page is already read
         if page.next_cursor is None or len(rows) >= MAX_ROWS:
             break
         page = find_page(page.next_cursor)

@@ -1,6 +1,6 @@
 """The list of stored evaluations, newest first, and the page of one evaluation."""
 
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from django.http import Http404, HttpRequest, HttpResponse
@@ -28,8 +28,11 @@ from tenants.fleet.evaluations import (
 from tenants.fleet.operators.accounts import OperatorView
 
 _BAD_REQUEST: Final = 400
-# A row of the CSV file: an evaluation, and its report on one pool.
-_CsvRow = tuple[EvaluationView, PoolReport]
+
+
+class _EvaluationCsvRow(NamedTuple):
+    evaluation: EvaluationView
+    pool_report: PoolReport  # the evaluation's report on one pool
 
 
 def _find_evaluations(query: ListQuery) -> Page[EvaluationView]:
@@ -39,8 +42,8 @@ def _find_evaluations(query: ListQuery) -> Page[EvaluationView]:
 def _score_column(name: str, part: str) -> Any:
     """Return the CSV column for a part of the score `name`: its `value`, `low` or `high`."""
 
-    def read(row: _CsvRow) -> float | None:
-        score = row[1].scores.get(name)
+    def read(row: _EvaluationCsvRow) -> float | None:
+        score = row.pool_report.scores.get(name)
         return None if score is None else getattr(score, part)
 
     return read
@@ -52,20 +55,22 @@ _EVALUATIONS: Final = ListPage(
     csv=CsvFile(
         "evaluations",
         {
-            "id": lambda row: row[0].id,
-            "title": lambda row: row[0].title,
-            "created_at": lambda row: row[0].created_at,
-            "suite": lambda row: row[0].report.suite,
-            "pool": lambda row: row[1].pool,
-            "model": lambda row: row[1].model,
-            "num_tasks": lambda row: row[1].num_tasks,
+            "id": lambda row: row.evaluation.id,
+            "title": lambda row: row.evaluation.title,
+            "created_at": lambda row: row.evaluation.created_at,
+            "suite": lambda row: row.evaluation.report.suite,
+            "pool": lambda row: row.pool_report.pool,
+            "model": lambda row: row.pool_report.model,
+            "num_tasks": lambda row: row.pool_report.num_tasks,
             **{
                 f"{name}{suffix}": _score_column(name, part)
                 for name in ("exact_match", "edit_similarity", "syntax_valid", "pass_at_1")
                 for suffix, part in (("", "value"), ("_low", "low"), ("_high", "high"))
             },
         },
-        split=lambda evaluation: [(evaluation, pool) for pool in evaluation.report.pools],
+        split=lambda evaluation: [
+            _EvaluationCsvRow(evaluation, pool_report) for pool_report in evaluation.report.pools
+        ],
     ),
     shows_errors=True,
 )

@@ -37,7 +37,10 @@ def _replica_csv(installation: InstallationStatus) -> HttpResponse:
     lines: list[tuple[Value, ...]] = []
     for pool in installation.pools:
         pool_cells = (pool.name, pool.tier, pool.model)
-        lines += [(*pool_cells, *_replica_cells(replica), None, "") for replica in pool.replicas]
+        not_rejected = (None, "")  # the last two columns: gateways_rejecting and why
+        lines += [
+            (*pool_cells, *_replica_cells(replica), *not_rejected) for replica in pool.replicas
+        ]
         lines += [(*pool_cells, *_rejected_cells(replica)) for replica in pool.rejected]
     return csv_response("replicas", header, lines, notes=_csv_notes(installation))
 

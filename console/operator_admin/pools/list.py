@@ -79,21 +79,17 @@ def _read_additions_if_reachable() -> AddedReplicas | None:
 
 def _added_replicas(pool: PoolStatus, additions: AddedReplicas | None) -> frozenset[str]:
     """Return the names of the replicas that operators added to the pool."""
-    by_pool_and_replica = additions.replicas if additions else {}
-    return frozenset(replica for name, replica in by_pool_and_replica if name == pool.name)
+    added = additions.replicas if additions else {}  # by pool and replica
+    return frozenset(replica for pool_name, replica in added if pool_name == pool.name)
 
 
 def _pending_additions(
     additions: AddedReplicas | None, pools: Iterable[PoolStatus]
 ) -> list[AddedReplicaRecord]:
     """Return the added replicas that no gateway reports, such as replicas added just now."""
-    reported_keys = {
-        (pool.name, name)
-        for pool in pools
-        for name in (
-            *(replica.name for replica in pool.replicas),
-            *(replica.name for replica in pool.rejected),
-        )
-    }
-    added = additions.replicas if additions else {}
-    return [added[key] for key in sorted(added.keys() - reported_keys)]
+    reported: set[tuple[str, str]] = set()  # pool and replica
+    for pool in pools:
+        reported.update((pool.name, replica.name) for replica in pool.replicas)
+        reported.update((pool.name, replica.name) for replica in pool.rejected)
+    added = additions.replicas if additions else {}  # by pool and replica
+    return [added[pool_and_replica] for pool_and_replica in sorted(added.keys() - reported)]

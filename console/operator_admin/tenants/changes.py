@@ -20,6 +20,8 @@ from tenants.fleet.operators.queries import find_in_directory
 from tenants.fleet.snapshots.platform_limits import PlatformLimits
 from tenants.security.authorization.actor import Actor
 
+_MAX_COUNT_DIGITS: Final = 9  # such a number fits an integer column of Postgres
+
 
 @dataclass(frozen=True, slots=True)
 class TenantChangeForm:
@@ -116,7 +118,8 @@ def _read_count(name: str, form: QueryDict) -> int | None:
     text = form.get(name, "").strip()
     if not text:
         return None
-    if not (text.isascii() and text.isdigit() and len(text) <= 9):
+    # Only ASCII digits: isdigit alone accepts "²", for which int fails.
+    if not (text.isascii() and text.isdigit() and len(text) <= _MAX_COUNT_DIGITS):
         raise InvalidValue(name, "Enter a whole number, or leave empty.")
     return int(text)
 

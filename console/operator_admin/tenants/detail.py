@@ -131,8 +131,8 @@ def _code_form_if_required(
 ) -> HttpResponse | None:
     """Return a page that asks for an authenticator code and repeats the values of the form.
 
-    Return None if no code is needed, if the code is right, or if the change will be refused anyway:
-    the operator may not make changes, or gave no reason.
+    Return None if no code is needed, or if the code is right. Also return None if the change will
+    be refused anyway: the operator may not make changes, or gave no reason for the change.
     """
     if not (operator.can_change and request.POST.get("reason", "").strip()):
         return None

@@ -114,10 +114,10 @@ def _parse_authentication(document: Mapping[str, Any]) -> AuthenticationResponse
 
 
 def _parse_registration(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a response with only the fields to store, such as the key.
+    """Return a response with only the fields to store, such as the public key.
 
     `rk` ("resident key") says whether the passkey is discoverable. Raises ValidationError, also for
-    a key of a type that we cannot verify.
+    a public key whose signatures we cannot verify.
     """
     try:
         registration = RegistrationResponse.from_dict(document)

@@ -106,8 +106,8 @@ class _AddPasskeyView(views.AddWebAuthnView):  # type: ignore[misc]  # allauth h
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         context: dict[str, Any] = super().get_context_data(**kwargs)
         options = context["js_data"]["creation_options"]["publicKey"]
-        # A passkey that verifies its user (by PIN or fingerprint) replaces the password, too. Other
-        # passkeys are only a second factor. Users may register both kinds.
+        # A passkey that verifies its user (by PIN or fingerprint) is enough to sign in. Any other
+        # passkey is only a second factor. Users may register both kinds.
         selection = {"residentKey": "preferred", "userVerification": "preferred"}
         passkey_options = {"publicKey": {**options, "authenticatorSelection": selection}}
         # allauth's method leaves out kwargs.

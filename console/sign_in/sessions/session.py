@@ -34,7 +34,7 @@ def update_session_provider(
     """Store the tenant whose identity provider authenticated the user.
 
     If `tenant_id` is None, no provider did, and facts of an earlier sign-in are removed. For
-    `signed_in_at_s`, see `SsoLogin`.
+    `signed_in_at_s`, see `SsoLogin` (console.sign_in.sso.login).
     """
     if tenant_id is None:
         request.session.pop(_PROVIDER_TENANT, None)

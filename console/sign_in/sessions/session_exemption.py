@@ -16,10 +16,11 @@ _EXEMPTION_S: Final = 3600  # enough to test the change and undo it
 
 @contextmanager
 def exempt_session(request: HttpRequest, tenant_id: TenantId, email: str) -> Iterator[str | None]:
-    """Yield the session key of the request. The change in the block must not end this session.
+    """Yield the session key of the request, which the block passes to its operation.
 
-    `email` is the user's address. If the change affects how users of this e-mail domain sign in, it
-    has ended all their sessions but this one. This session then expires in an hour.
+    The operation ends the sessions of all users who must now sign in differently, except the
+    session with this key. `email` is the address of the session's user. If that user must now sign
+    in differently, their session expires in an hour.
     """
     provider_before = _find_provider_id(tenant_id, email)
     yield request.session.session_key
@@ -28,5 +29,5 @@ def exempt_session(request: HttpRequest, tenant_id: TenantId, email: str) -> Ite
 
 
 def _find_provider_id(tenant_id: TenantId, email: str) -> UUID | None:
-    """Return the ID of the tenant's identity provider, if the user must sign in there."""
+    """Return the ID of the tenant's identity provider; None if the user does not sign in there."""
     return find_provider_id(tenant_id) if find_owning_tenant(email) == tenant_id else None

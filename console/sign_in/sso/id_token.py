@@ -41,9 +41,10 @@ class ProviderResponseRejected(OAuth2Error):  # type: ignore[misc]  # allauth ha
 
 
 def require_algorithm(id_token: str) -> str:
-    """Return the signature algorithm in the token's header, before a key is fetched.
+    """Return the signature algorithm that the token's header names.
 
-    Raises ProviderResponseRejected.
+    Needs no public key. Raises ProviderResponseRejected, also for an algorithm that is not one of
+    ALGORITHMS.
     """
     try:
         algorithm = jwt.get_unverified_header(id_token).get("alg")

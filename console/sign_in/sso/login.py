@@ -30,6 +30,7 @@ from tenants.identity.sso.operations import provision_user, record_refused_sign_
 logger = structlog.get_logger(__name__)
 
 _CLOCK_SKEW_S: Final = 60
+_MAX_DETAIL_CHARS: Final = 200  # in the process log, because a provider chooses the text
 # Messages for the reasons why a sign-in is no reauthentication.
 _NOT_CONFIRMED: Final = {
     "another_person": _("You signed in to your identity provider as a different user."),
@@ -147,7 +148,10 @@ def _record_refusal(
     request: HttpRequest, tenant_id: TenantId, reason: str, detail: str = ""
 ) -> None:
     logger.warning(
-        "sign_in.provider_failed", tenant_id=tenant_id, reason=reason, detail=detail[:200]
+        "sign_in.provider_failed",
+        tenant_id=tenant_id,
+        reason=reason,
+        detail=detail[:_MAX_DETAIL_CHARS],
     )
     try:
         record_refused_sign_in(

@@ -75,10 +75,9 @@ class IdentityProviderAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc
         """
         tenant_id = _parse_tenant_id(provider or "")
         oidc_provider = None if tenant_id is None else find_provider(tenant_id)
-        if not isinstance(oidc_provider, OpenIdProvider) or client_id not in (
-            None,
-            oidc_provider.client_id,
-        ):
+        if not isinstance(oidc_provider, OpenIdProvider):
+            return []
+        if client_id is not None and client_id != oidc_provider.client_id:
             return []
         return [
             SocialApp(
@@ -145,7 +144,7 @@ class StrictOpenIDConnectAdapter(OpenIDConnectOAuth2Adapter):  # type: ignore[mi
             return login
 
     def _add_userinfo(self, claims: dict[str, Any], access_token: str) -> dict[str, Any]:
-        """Add _PERSONAL_CLAIMS from the UserInfo endpoint.
+        """Return the claims, completed with _PERSONAL_CLAIMS from the UserInfo endpoint.
 
         A provider may omit these claims from the ID token (OpenID Connect Core, 5.4). Raises
         ProviderResponseRejected.

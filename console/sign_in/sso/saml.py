@@ -1,9 +1,9 @@
 """Sign-in through a tenant's own identity provider, over SAML 2.0.
 
 1. Our request is a redirect to the provider. The session stores its facts.
-2. The provider's page posts the response. As this comes from another site, the browser sends no
-   session cookie. We verify the response, store its assertion for a minute under a ticket, and
-   redirect the browser to step 3.
+2. The provider's page posts the response. As this request comes from another site, the browser
+   sends no session cookie. We verify the response, store its assertion for a minute under a
+   ticket, and redirect the browser to step 3.
 3. The browser sends the ticket, and its session cookie. Only the session that sent the request can
    sign in, and only once.
 """

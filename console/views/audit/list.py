@@ -156,7 +156,8 @@ def _resolve_target(member: CurrentMember, text: str) -> str | None:
     """Return the target to filter by; None: every target.
 
     An e-mail address stands for the member with this address, and a name for the team with this
-    name. "team:*" stands for all teams.
+    name. Any other text is returned unchanged: "team:*" stands for all teams, and "audit" is a
+    target without an ID.
     """
     if not text or ":" in text:
         return text or None

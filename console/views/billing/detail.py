@@ -51,7 +51,7 @@ def _start_of_twelve_months(day: date) -> date:
     return start_of_next_month(start_of_month(day).replace(year=day.year - 1))
 
 
-# By the value of `span` in the URL.
+# By the value of `span` in the URL. Each period includes today.
 _SPANS: Final = {
     "30": SpendingPeriod(_("30 days"), lambda day: day - 29 * ONE_DAY),
     "90": SpendingPeriod(_("90 days"), lambda day: day - 89 * ONE_DAY),

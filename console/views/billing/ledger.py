@@ -3,7 +3,7 @@
 from collections import defaultdict
 from dataclasses import dataclass
 from datetime import date
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from django import forms
 from django.http import HttpRequest, HttpResponse
@@ -72,6 +72,13 @@ class TransactionRow:
     amount_micros: int  # total of the debits, which is also the total of the credits
     sides: tuple[EntrySide, ...]
     document: int | None  # number of the invoice or credit note; None: neither
+
+
+class _LedgerCsvRow(NamedTuple):
+    """A line of the CSV file: one side of a transaction."""
+
+    row: TransactionRow
+    side: EntrySide
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,24 +186,23 @@ _LEDGER: Final = ListPage(
     form=LedgerFilterForm,
     shows_errors=True,
     context=_group_by_day,
-    # One line for each entry. Debits are positive, credits negative. `pair` is a TransactionRow and
-    # one of its EntrySides.
+    # One line for each entry. Debits are positive, credits negative.
     csv=CsvFile(
         "ledger",
         {
-            "day": lambda pair: pair[0].transaction.day,
-            "month": lambda pair: pair[0].transaction.month,
-            "transaction": lambda pair: pair[0].transaction.id,
-            "title": lambda pair: pair[0].title,
-            "account": lambda pair: pair[1].entry.account,
-            "for": lambda pair: pair[1].product,
-            "quantity": lambda pair: pair[1].entry.quantity,
-            "price_micros": lambda pair: pair[1].entry.price_micros,
-            "amount_micros": lambda pair: pair[1].entry.amount_micros,
-            "currency": lambda pair: pair[0].transaction.currency,
-            "booked_at": lambda pair: pair[0].transaction.created_at,
+            "day": lambda line: line.row.transaction.day,
+            "month": lambda line: line.row.transaction.month,
+            "transaction": lambda line: line.row.transaction.id,
+            "title": lambda line: line.row.title,
+            "account": lambda line: line.side.entry.account,
+            "for": lambda line: line.side.product,
+            "quantity": lambda line: line.side.entry.quantity,
+            "price_micros": lambda line: line.side.entry.price_micros,
+            "amount_micros": lambda line: line.side.entry.amount_micros,
+            "currency": lambda line: line.row.transaction.currency,
+            "booked_at": lambda line: line.row.transaction.created_at,
         },
-        split=lambda row: [(row, side) for side in row.sides],
+        split=lambda row: [_LedgerCsvRow(row, side) for side in row.sides],
     ),
 )
 

@@ -117,7 +117,7 @@ def delete(request: HttpRequest, member: CurrentMember, budget_id: UUID) -> Http
 
 
 def _read_version(request: HttpRequest) -> int:
-    """Return the version that the user has seen; 0 for invalid input, which no budget has."""
+    """Return the version that the user has seen; for invalid input 0, which no budget has."""
     try:
         version: int = forms.IntegerField().clean(request.POST.get("version", ""))
     except ValidationError:

@@ -84,8 +84,8 @@ class TermsForm(forms.Form):
         ),
     )
 
-    # The number of people who may lose their completions, as the user has confirmed it. None: the
-    # user has confirmed nothing.
+    # The user has confirmed that this number of people may lose their completions. None: the user
+    # has confirmed nothing.
     confirmed_stops = forms.IntegerField(min_value=0, required=False)
 
     def to_terms(self) -> BudgetTerms:

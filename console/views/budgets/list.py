@@ -1,6 +1,6 @@
 """The list of budgets with their spending, and the page that creates a budget."""
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
@@ -29,14 +29,19 @@ from tenants.identity.teams.queries import read_page_of_teams
 _NEW_PAGE: Final = "console/budgets/create.html"
 _INITIAL: Final = {"scope": BudgetScope.TENANT.value, "is_hard": True}
 
-_BudgetRow = tuple[BudgetBar, BudgetView]
+
+class _BudgetRow(NamedTuple):
+    bar: BudgetBar
+    budget: BudgetView
 
 
 def _find_budgets(query: ListQuery) -> Page[_BudgetRow]:
     page = read_page_of_budgets(
         actor=query.actor, limit=query.limit, cursor=query.cursor, now=query.now
     )
-    return map_page(page, lambda budget: (present_budget(budget, budget.currency), budget))
+    return map_page(
+        page, lambda budget: _BudgetRow(present_budget(budget, budget.currency), budget)
+    )
 
 
 _BUDGETS: Final = ListPage(
@@ -47,13 +52,13 @@ _BUDGETS: Final = ListPage(
     csv=CsvFile(
         "budgets",
         {
-            "name": lambda row: row[0].holder,
-            "scope": lambda row: row[1].scope,
-            "spent_micros": lambda row: row[1].spent_micros,
-            "limit_micros": lambda row: row[1].month_limit_micros,
-            "currency": lambda row: row[1].currency,
-            "is_hard": lambda row: row[1].is_hard,
-            "created_at": lambda row: row[1].created_at,
+            "name": lambda row: row.bar.holder,
+            "scope": lambda row: row.budget.scope,
+            "spent_micros": lambda row: row.budget.spent_micros,
+            "limit_micros": lambda row: row.budget.month_limit_micros,
+            "currency": lambda row: row.budget.currency,
+            "is_hard": lambda row: row.budget.is_hard,
+            "created_at": lambda row: row.budget.created_at,
         },
     ),
 )

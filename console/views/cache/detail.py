@@ -61,7 +61,7 @@ ISOLATION: Final[dict[Isolation, tuple[str | Promise, str | Promise]]] = {
 
 @dataclass(frozen=True, slots=True)
 class CacheRow:
-    """The figures of one language, or the total. Texts are "" if the row is suppressed."""
+    """The figures of one language, or the total. If suppressed, all texts but `name` are ""."""
 
     name: str  # of the language
     url: str  # of the requests behind the figures
@@ -159,7 +159,7 @@ def _csv_response(usage_filters: UsageFilters, usage_figures: UsageFigures) -> H
         _csv_cells(row)
         for row in [*usage_figures.group_rows[GroupBy.LANGUAGE], usage_figures.total]
     ]
-    lines[-1][0] = "total"
+    lines[-1][0] = "total"  # instead of a language
     notes = notes_of_figures(usage_filters, usage_figures)
     return csv_response("cache-by-language", ("language", *_COUNTERS), lines, notes=notes)
 

@@ -70,7 +70,7 @@ class ExclusionEditor:
 
     form: ExclusionForm
     expected_version: int  # version of the policy that the user has seen
-    rules: list[Rule]  # of the list
+    rules: list[Rule]  # the rules that the list shows
     is_yaml: bool = False  # True: the form shows YAML instead of the list
     path_test: PathTest | None = None  # None: no path was tested
 
@@ -137,7 +137,7 @@ def _process_form(
     expected_version = (
         parse_whole_number(request.POST.get("expected_version", "")) or current.version
     )
-    is_yaml = "content_exclusion" in request.POST
+    is_yaml = "content_exclusion" in request.POST  # only the YAML editor has this field
     form, rules = ExclusionForm(request.POST), _read_rules(request.POST, step)
     exclusions = _read_exclusions(form, None if is_yaml else rules)
     editor = ExclusionEditor(form, expected_version, rules, is_yaml)

@@ -116,7 +116,10 @@ _CLIENTS: Final = (*_OWN_CLIENTS, *_OTHER_EDITORS)
 
 @dataclass(frozen=True, slots=True)
 class DownloadLine:
-    """As ClientFile, with the newest file. All fields but `name` are "" without a file."""
+    """A client or settings as the page shows them, with the newest file to download.
+
+    If there is no file, all fields but `name` are "".
+    """
 
     name: str
     file_name: str

@@ -31,7 +31,7 @@ from tenants.usage.reports.experiments import (
 )
 from tenants.usage.reports.queries import PERMISSIONS, ReportKind
 
-_VariantOfExperiment = tuple[ExperimentView, VariantView]
+_VariantOfExperiment = tuple[ExperimentView, VariantView]  # a row of the CSV file
 
 
 @dataclass(frozen=True, slots=True)

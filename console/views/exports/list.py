@@ -129,7 +129,7 @@ def _render_form(
 
 
 def _initial_values(request: HttpRequest) -> dict[str, object]:
-    """Return the values of the link that led here. The default period is the previous month."""
+    """Return the form's first values: those in the URL, or else the previous month as CSV."""
     last = timezone.now().astimezone(UTC).date().replace(day=1) - timedelta(days=1)
     return {
         "definition": request.GET.get("definition", ""),

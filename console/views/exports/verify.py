@@ -46,6 +46,7 @@ class UploadForm(forms.Form):
     def clean_proof(self) -> UploadedFile[bytes] | None:
         proof: UploadedFile[bytes] | None = self.cleaned_data["proof"]
         file = self.cleaned_data.get("file")
+        # Only an evidence pack, which is a ZIP file, contains its own proof.
         if proof is None and file is not None and not str(file.name).endswith(f".{PACK_MEDIA}"):
             raise forms.ValidationError(gettext("Also choose the proof file."))
         return proof

@@ -12,7 +12,8 @@ from console.layout.htmx import render_page
 from console.sign_in.current_member import CurrentMember, member_required
 from console.views.help.documents import document_groups, documents_by_name
 
-# Methods with the button "Try it out". It uses the user's session, so nothing may be changed.
+# HTTP methods for which Swagger UI shows the button "Try it out". The button sends the user's
+# session, so methods that change data have no button.
 _TRY_IT_OUT_METHODS: Final = ["get"]
 
 

@@ -75,8 +75,9 @@ def _read_groups(folder: Path, _version: int) -> Sequence[DocumentGroup]:
 def _list_documents(text: str) -> Iterator[tuple[str, list[tuple[str, str]]]]:
     """Yield the title of each part for customers, and its documents: names and descriptions.
 
-    `text` is the README.md.
+    `text` is the README.md. A row of its tables is `| [name.md](name.md) | description |`.
     """
+    # Index 0 is the text before the first part.
     parts = re.split(r"^## ", text, flags=re.MULTILINE)[1 : _NUM_PARTS + 1]
     for part in parts:
         title = part.partition("\n")[0]
@@ -92,7 +93,8 @@ def _render(name: str, description: str, text: str, names: set[str]) -> Document
     parser.add_render_rule("table_open", _open_table)
     parser.add_render_rule("table_close", _close_table)
     tokens = parser.parse(text)
-    title, tokens = tokens[1].content.replace("`", ""), tokens[3:]  # the first heading is the title
+    # The first heading is the title. Its tokens are the opening, the text and the closing.
+    title, tokens = tokens[1].content.replace("`", ""), tokens[3:]
     _add_ids(tokens)
     for token in tokens:
         _set_alignment(token)
@@ -118,14 +120,17 @@ def _add_ids(tokens: Sequence[Token]) -> None:
 
 
 def _set_alignment(token: Token) -> None:
-    """Replace the style attribute of a table cell, which the content security policy forbids."""
+    """Replace the style of a right-aligned table cell by a class, and remove other styles.
+
+    The content security policy forbids style attributes.
+    """
     style = token.attrs.pop("style", None)
     if style == "text-align:right":
         token.attrSet("class", "number")
 
 
 def _set_target(token: Token, names: set[str]) -> None:
-    """Set the URL of an image or link to a page or file of the console."""
+    """Replace the target of an image or a link by the URL of that page or file in the console."""
     if token.type == "image":
         source = str(token.attrs["src"])
         token.attrSet("src", asset_url(name_of_document_file(source)))

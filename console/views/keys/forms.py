@@ -163,6 +163,7 @@ class NewKeyForm(BaseKeyForm):
 
 
 class RotateKeyForm(KeyLifetimeForm):
+    # In hours, one of _OVERLAPS_H.
     overlap = forms.TypedChoiceField(label=_("Old secret expires"), coerce=int, initial="24")
     reason = forms.CharField(
         label=_("Reason"),
@@ -191,7 +192,7 @@ class RotateKeyForm(KeyLifetimeForm):
 
 
 def _lifetime_choices(max_days: int | None) -> list[tuple[str, str]]:
-    """Return numbers of days up to `max_days`, also that number itself, and ON_A_DAY."""
+    """Return the choices: the usual numbers of days up to `max_days`, `max_days`, and ON_A_DAY."""
     days = [num for num in _LIFETIMES_DAYS if max_days is None or num <= max_days]
     if max_days is not None and max_days not in days:
         days.append(max_days)

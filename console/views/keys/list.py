@@ -45,7 +45,7 @@ from tenants.identity.members.search import find_member_by_email, list_emails
 from tenants.policy.queries import get_policy
 
 _FORM: Final = "new-key"  # purpose of the form token
-# Fields of the form, by the field names in errors of the operation.
+# The form field that shows an error of `create_key`, by the field that the error names.
 _FIELDS: Final = {"owner_id": "owner", "expires_at": "lifetime", "scopes": "preset"}
 
 # Values of the filter `kind`, besides those of KeyKind.

@@ -29,7 +29,7 @@ from tenants.identity.api_keys.queries import KeyView
 from tenants.policy.queries import get_policy
 
 _FORM: Final = "rotate-key"  # purpose of the form token
-# Fields of the form, by the field names in errors of the operation.
+# The form field that shows an error of `rotate_key`, by the field that the error names.
 _FIELDS: Final = {"expires_at": "lifetime", "overlap_hours": "overlap", "reason": "reason"}
 
 

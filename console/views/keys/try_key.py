@@ -91,7 +91,7 @@ def can_try(modes: frozenset[Mode]) -> bool:
 def try_key(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     key_text = request.POST.get("key", "").strip()[:_MAX_KEY_CHARS]
     result = _test_key(member, key_text)
-    status = 200 if result.took else 400
+    status = 200 if result.took else 400  # 400: no request was sent to the gateway
     return render_page(
         request,
         member,
@@ -161,6 +161,7 @@ def _read_response(response: httpx.Response, took: str, *, has_networks: bool) -
     if not response.is_success:
         return _build_failure(_explain_error(response, body, has_networks=has_networks), took)
     finish_reason = response.headers.get("X-Caret-Finish-Reason", "stop")
+    # The gateway accepted the key, but could not complete the request.
     if finish_reason in ("shed", "budget_exceeded", "error"):
         return _build_failure(str(_OWN_FINISHES[finish_reason]), took)
     message = gettext("The key works.")
@@ -179,7 +180,7 @@ def _explain_error(response: httpx.Response, body: dict[str, object], *, has_net
 
 
 def _read_json(response: httpx.Response) -> dict[str, object]:
-    """Return the JSON object of the body; {} if it is none."""
+    """Return the JSON object of the body; {} if the body is no JSON object."""
     try:
         body = response.json()
     except (json.JSONDecodeError, UnicodeDecodeError):

@@ -99,7 +99,7 @@ def _parse_addresses(text: str) -> list[str]:
     """
     addresses: dict[str, None] = {}
     for part in re.split(r"[,;\n]", text):
-        # Beside angle brackets, words without "@" are names.
+        # In a part with angle brackets, words without "@" are names, which are left out.
         words = re.findall(r"<[^<>]*>|[^\s<>]*@[^\s<>]*", part) if "<" in part else part.split()
         for email in words:
             addresses[email.strip("<> ").lower()] = None
@@ -236,7 +236,7 @@ def _show_results(
     form_data = {name: form.data.get(name, "") for name in form.fields}
     form_data["emails"] = "\n".join(result.email for result in failed)
     new_form = InviteForm(form_data, actor=member.actor)
-    new_form.full_clean()  # not later: it would discard an added error
+    new_form.full_clean()  # now, because a later validation would discard the error added below
     if len(results) == 1:
         new_form.add_error("emails", results[0].message)
     num_created = len(results) - len(failed)

@@ -25,7 +25,7 @@ from tenants.identity.members.search import MemberFilter
 from tenants.identity.seats import Seat, find_seats
 
 _IDLE: Final = "idle"  # value of the filter `activity`
-_IDLE_DAYS: Final = 30
+_IDLE_DAYS: Final = 30  # as in the text of this filter value
 
 
 class SeatFilterForm(forms.Form):

@@ -113,7 +113,9 @@ def agree(request: HttpRequest, member: CurrentMember, kind: str) -> HttpRespons
 @require_http_methods(["GET", "POST"])
 @member_required
 def withdraw(request: HttpRequest, member: CurrentMember, kind: str) -> HttpResponse:
-    """Withdraw consent after one confirmation. Without content capture, training ends, too.
+    """Withdraw consent after one confirmation.
+
+    Withdrawing consent to content capture also withdraws consent to training, which requires it.
 
     Withdrawing must be as easy as giving consent (GDPR, Article 7(3)).
     """
@@ -127,7 +129,7 @@ def withdraw(request: HttpRequest, member: CurrentMember, kind: str) -> HttpResp
         }
         return render_page(request, member, "console/my_data/withdraw.html", context)
     keeps_content_capture = current_consent.content_capture and consent_kind is ConsentKind.TRAINING
-    # Consent in force is consent to the current text, so the user has read this text.
+    # Only a yes to the current text counts as consent, so the user has agreed to this version.
     text_versions = frozenset({USER_CONSENT_VERSIONS[ConsentKind.CONTENT_CAPTURE]})
     choice = ConsentChoice(
         UserConsent(content_capture=keeps_content_capture, training=False),

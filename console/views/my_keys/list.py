@@ -35,7 +35,7 @@ from tenants.identity.api_keys.validation import KeyRequest
 from tenants.identity.own_keys.operations import OwnKeyTerms, create_own_key, find_own_key_terms
 
 _FORM: Final = "my-key"  # purpose of the form token
-# Fields of the form, by the field names in errors of the operation.
+# The form field that shows an error of `create_own_key`, by the field that the error names.
 _FORM_FIELDS: Final = {"expires_at": "lifetime", "scopes": "modes"}
 # Values of the filter `origin`.
 _DEVICES: Final = "devices"

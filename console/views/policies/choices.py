@@ -69,6 +69,7 @@ def build_model_choices(
     """
     offers = [offer for offer in choices.offers if tier in (None, offer.tier)]
     # A model can be offered in several tiers. It is one choice, with the title of its first offer.
+    # The label names these tiers, unless the choices are for one tier only.
     tier_labels: dict[str, list[str]] = {}
     titles: dict[str, str] = {}
     for offer in offers:
@@ -87,7 +88,8 @@ def build_model_choices(
 def build_region_choices(choices: PolicyChoices, current: Iterable[str]) -> list[tuple[str, str]]:
     """Return the regions that have a gateway, then other `current` regions of the policy."""
     regions = choices.capabilities.regions
-    # If no region is known, no gateway has reported its region yet, and none counts as missing.
+    # If no region is known, no gateway has reported its region yet. Then the labels do not say that
+    # a gateway is missing.
     gone_label = gettext("%(name)s (no gateway)") if regions else "%(name)s"
     other_names = sorted(set(current) - set(regions))
     return [(name, name) for name in regions] + [
@@ -96,7 +98,7 @@ def build_region_choices(choices: PolicyChoices, current: Iterable[str]) -> list
 
 
 def notes_of(policy: TenantPolicy, choices: PolicyChoices) -> dict[str, list[str]]:
-    """Return the notes on unavailable values, which pages show next to the values, by field."""
+    """Return the notes on unavailable values, by field. Pages show them next to the values."""
     notes = {
         field: [str(WHY_NOT_ENFORCED[field])]
         for field in find_unenforced(policy, choices.capabilities)

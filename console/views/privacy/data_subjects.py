@@ -102,7 +102,7 @@ def download_bundle(
     If it cannot be created, add a message for the next page and return None.
     """
     try:
-        # A StreamingHttpResponse, which middleware and server accept as well.
+        # The response is a StreamingHttpResponse. Middleware and server also accept this class.
         return cast(HttpResponse, bundle_response(request, member.actor, bundle_request))
     except Conflict as error:
         messages.error(request, translate_error(error))
@@ -121,6 +121,7 @@ def erase(request: HttpRequest, member: CurrentMember, user_id: UUID) -> HttpRes
     person = find_data_subject(actor=member.actor, text=str(user_id))
     form = ErasureForm(request.POST if request.method == "POST" else None)
     if form.is_bound and form.is_valid():
+        # E-mail addresses are stored in lower case.
         if form.cleaned_data["typed"].lower() != person.email:
             form.add_error("typed", gettext("The e-mail addresses do not match."))
         elif _request_erasure(member, person.user_id, form):

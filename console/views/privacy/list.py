@@ -1,7 +1,7 @@
 """The consent page, and the lists of members' consent, receipts, withdrawals and erasures.
 
-The list of withdrawals contains all erasures of captured content, also those with other reasons.
-The list of erasures contains the erasures of all data of a user or of the tenant.
+The list of withdrawals contains all erasures of captured content, also those whose reason is not a
+withdrawal. The list of erasures contains the erasures of all data of a user or of the tenant.
 """
 
 from typing import Any, Final
@@ -42,7 +42,11 @@ _ErasureRow = tuple[ErasureView, int]  # an erasure, and the number of erased ro
 
 
 def tabs(request: HttpRequest, member: CurrentMember) -> list[Tab]:
-    """Return the tabs of the privacy pages that the user may open."""
+    """Return the tabs of the privacy pages that the user may open.
+
+    All roles with access to any of these pages have READ_CONSENT. So tabs that need no other
+    permission are always shown.
+    """
     may = member.actor.has_permission
     pages = [("privacy", gettext("Consent"))]
     if may(Permission.READ_MEMBERS):
@@ -58,6 +62,7 @@ def tabs(request: HttpRequest, member: CurrentMember) -> list[Tab]:
 
 @require_GET
 @member_required
+@permission_required(Permission.READ_CONSENT)
 def overview(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     context = {
         "tabs": tabs(request, member),
@@ -105,6 +110,7 @@ _MEMBERS: Final = ListPage(
 @member_required
 @permission_required(Permission.READ_CONSENT)
 def members(request: HttpRequest, member: CurrentMember) -> HttpResponse:
+    """Show the consent of each member. `_find_members` also requires READ_MEMBERS."""
     return _MEMBERS.render(request, member)
 
 
@@ -139,7 +145,7 @@ _WITHDRAWALS: Final = ListPage(
             "reason": lambda row: row[1].reason,
             "items": lambda row: row[1].num_items,
             "bytes": lambda row: row[1].num_bytes,
-            "keys": lambda row: row[1].num_keys,
+            "destroyed_encryption_keys": lambda row: row[1].num_keys,
             "unreadable_since": lambda row: row[1].requested_at,
             "deleted_at": lambda row: row[1].finished_at,
         },
@@ -149,6 +155,7 @@ _WITHDRAWALS: Final = ListPage(
 
 @require_GET
 @member_required
+@permission_required(Permission.READ_CONSENT)
 def withdrawals(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     return _WITHDRAWALS.render(request, member)
 

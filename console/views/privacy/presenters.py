@@ -8,7 +8,7 @@ from django.utils.translation import gettext_lazy as _
 from console.layout.lists.list_page import CsvFile
 from tenants.privacy.consent.queries import ConsentReceiptView
 
-# By tenants.privacy.content_capture.erasure.ContentErasureReason.
+# By the values of tenants.privacy.content_capture.erasure.ContentErasureReason.
 CONTENT_ERASURE_REASONS: Final[dict[str, Promise]] = {
     "withdrawn": _("Consent withdrawn"),
     "no_consent": _("No consent"),

@@ -165,7 +165,7 @@ def _to_new_hold(form: HoldForm) -> NewHold:
 
 
 def _find_user_id(email: str) -> UUID | None:
-    """Return the ID of the user with this e-mail address. "" stands for all users: return None.
+    """Return the ID of the user with this e-mail address; None for "", which means all users.
 
     The user may belong to any tenant. Raises InvalidValue if no user has the address. The message
     is the one that `place_hold` and `preview_hold` use for users of other tenants, so it does not

@@ -176,6 +176,7 @@ def _create_tenant(
         }
         return render(request, _CONFIRM, context, status=409)
     del request.session[_SESSION_TOKEN]
+    # The last part of the invitation's URL is its token.
     invitation_token = created_tenant.owner_invitation.url.rpartition("/")[2]
     return redirect("console:invitation-link", invitation_token)
 

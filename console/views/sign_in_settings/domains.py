@@ -50,6 +50,11 @@ def claim(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 @permission_required(Permission.WRITE_SIGN_IN_SETTINGS)
 @step_up_required
 def verify(request: HttpRequest, member: CurrentMember, domain_id: uuid.UUID) -> HttpResponse:
+    """Verify the domain by its TXT record.
+
+    If the tenant has an identity provider, the sessions of the domain's users end. The session of
+    this request continues (`exempt_session`).
+    """
     actor = member.actor
     try:
         with (
@@ -79,6 +84,10 @@ def verify(request: HttpRequest, member: CurrentMember, domain_id: uuid.UUID) ->
 @permission_required(Permission.WRITE_SIGN_IN_SETTINGS)
 @step_up_required
 def release(request: HttpRequest, member: CurrentMember, domain_id: uuid.UUID) -> HttpResponse:
+    """Ask for a confirmation (GET), or release the domain (POST).
+
+    The release may end the sessions of the domain's users, but not the session of this request.
+    """
     domain = find_domain(actor=member.actor, domain_id=domain_id)
     if request.method == "GET":
         return render_page(

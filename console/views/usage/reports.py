@@ -251,7 +251,7 @@ def _build_charts(
         ]
     acceptance_series = [
         series(gettext("Acceptance rate"), acceptance),
-        series(gettext("CAR"), completion_acceptance),
+        series(gettext("CAR"), completion_acceptance),  # completion acceptance rate
     ]
     persistence_series = [
         series(gettext("Persisted after 30 s"), lambda counts: persistence(counts, span_s=30)),

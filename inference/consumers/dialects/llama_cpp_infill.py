@@ -129,7 +129,7 @@ class InfillResponseEncoder:
 def _to_timings(trace: RequestTrace) -> Timings:
     cached = trace.cached_tokens or 0
     prompt_ms = trace.engine_ms or 0.0
-    first_ms = trace.first_token_ms or trace.total_ms
+    first_ms = trace.first_token_ms or trace.total_ms  # without text, `predicted_ms` is 0
     predicted_ms = max(trace.total_ms - first_ms, 0.0)
     num_uncached = max(trace.prompt_tokens - cached, 0)
     return Timings(
@@ -204,7 +204,7 @@ def _to_files(extras: list[InfillExtraFile]) -> tuple[ContextFile, ...]:
 
 
 def _collected_at(extra: InfillExtraFile) -> float:
-    """Return the time as one number, in the editor's unit; 0.0 without a time."""
+    """Return the time in the editor's unit; 0.0 without a time. Of Vim's pair, take the seconds."""
     time = extra.time
     if isinstance(time, list):
         return time[0] if time else 0.0

@@ -112,7 +112,7 @@ class CompletionConsumer(HttpConsumer):
             collector = PartCollector(index)
             try:
                 await self._complete(arrival, lambda *_, collector=collector: collector)
-            finally:  # also if the key has ended, which sets the error and cancels this task
+            finally:  # also after a cancellation: if the key has ended, the collector has the error
                 if collector.error is not None:
                     await writer.write_error(collector.error)
             if collector.part is None:
@@ -174,7 +174,7 @@ class CompletionConsumer(HttpConsumer):
             return await running.wait()
         except asyncio.CancelledError as cancelled:
             if cancelled.args and isinstance(cancelled.args[0], CompletionError):
-                # The key or its tenant is no longer active.
+                # The key or its tenant is no longer active (see `_cancel_on_key_end`).
                 trace = RequestTrace(arrival=arrival, clock=self._plane.clock)
                 await make_writer(self, arrival).write_error(cancelled.args[0], trace)
             raise

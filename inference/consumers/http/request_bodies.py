@@ -94,9 +94,8 @@ def normalize_stops(stop: Stops) -> tuple[str, ...]:
     """
     stops = [stop] if isinstance(stop, str) else stop or []
     considered_stops = stops[:_MAX_LISTED_STOPS]
-    return tuple(dict.fromkeys(stop for stop in considered_stops if stop not in _MARKERS))[
-        :MAX_STOPS
-    ]
+    distinct_stops = dict.fromkeys(stop for stop in considered_stops if stop not in _MARKERS)
+    return tuple(distinct_stops)[:MAX_STOPS]
 
 
 def require_text(prompt: str, suffix: str | None) -> None:
@@ -118,9 +117,9 @@ def build_fim_request(
     If `suffix` is None, the prompt is parsed as a prompt that the client rendered for some model
     family. If it has the format of no family, it becomes a raw prompt: it is used unchanged.
 
-    Otherwise, the text before the cursor may begin with the comments that Continue writes. The
-    comments are then removed, and the request gets the paths and files that they name. A rendered
-    prompt that names a path or files in its family's format is not searched for comments.
+    In a request that is not raw, the text before the cursor may begin with comments that the plugin
+    Continue writes. They are removed, and the request gets the paths and files that they name. This
+    is not done if a rendered prompt names a path or files in its family's format.
 
     If `max_tokens` is 0, the request only warms up the prefix cache.
 

@@ -37,7 +37,7 @@ _MAX_GROWTH_TOKENS: Final = 160
 _DIAGNOSTICS_SHARE: Final = 0.4  # at most, of the tokens for edits and diagnostics together
 _SPARSE_TEXT_FACTOR: Final = 1.5  # messages have more characters per token than code
 _MAX_PATH_CHARS: Final = 200  # the end of a longer path is enough
-# A line of a private key's body: an edit may contain such lines without the key's header.
+# A line of a private key's body: a recent edit may contain such lines without the key's header.
 _KEY_LINE: Final = re.compile(r"^[ \t]*[A-Za-z0-9+/=]{40,}[ \t\r]*$", re.MULTILINE)
 
 
@@ -103,6 +103,7 @@ def _sum_tokens(edit_format: EditFormat) -> int:
 def _find_context(
     writer: PromptWriter, edit_format: EditFormat, request: CompletionRequest, share: float
 ) -> EditContext | None:
+    # The share is negative if the fixed texts alone exceed the budget. Then no region fits.
     chars_per_token = writer.chars_per_token * max(share, 0.0)
     limits = RegionLimits(
         region_chars=int(edit_format.region_tokens * chars_per_token),

@@ -15,7 +15,7 @@ class EditableRegion:
 
     edit_format: EditFormat
     start_line: int  # counted from the first line of the prefix that the client sent
-    lines: tuple[str, ...]  # as in the file
+    lines: tuple[str, ...]  # as in the file, secrets included
     shown_lines: tuple[str, ...]  # the same lines without secrets, as the model sees them
     cursor_line: int  # index in `lines`
     has_last_line: bool  # the region ends with the file's last line, which has no line break
@@ -152,7 +152,8 @@ def _cut_window(prefix: str, suffix: str, max_chars: int) -> _Window | None:
 def _has_private_key(prefix: str, suffix: str, window: _Window) -> bool:
     """Return whether a private key is in the window, or within MAX_KEY_CHARS before it.
 
-    Lines of the window may belong to a key that begins above them.
+    Lines of the window may belong to a key that begins above them. The search is generous: it
+    covers the length of the whole window on both sides of the cursor.
     """
     num_chars = sum(len(line) + 1 for line in window.lines)
     nearby = prefix[-(num_chars + MAX_KEY_CHARS) :] + suffix[:num_chars]

@@ -26,7 +26,7 @@ _TEMPLATE: Final = r"\{%-?\s*(?:if|for|block|macro|with|call|filter|el\w+)\b[^{}
 _HERE_DOCUMENT: Final = r"<<[-~]?[\"']?[A-Za-z_]\w*[\"']?\s*$"
 _C_LABEL: Final = r"^\s*\w+:\s*$"
 _FENCE: Final = r"^\s*```\s*[\w+-]+\s*$"
-_SHELL: Final = r"\b(?:do|then|else|in)\s*$|^\s*[^\s()]+\)\s*$"
+_SHELL: Final = r"\b(?:do|then|else|in)\s*$|^\s*[^\s()]+\)\s*$"  # or a pattern of `case`: `*.py)`
 _ENDED_BY_WORD: Final = (  # such a block ends with a word, usually `end`
     r"\b(?:do|then|else|repeat|begin|ensure)(?:\s*\|[^|]*\|)?\s*$"
     r"|^\s*(?:def|class|module|if|unless|while|until|case|for|elsif|elseif|when|rescue|struct|"
@@ -60,7 +60,8 @@ _BY_LANGUAGE: Final = {
 }
 _DEFAULT_PATTERNS: Final = (_LABEL,)  # of all other languages
 _TEXTS: Final = frozenset({"csv", "markdown", "plaintext"})  # brackets open no blocks in these
-# In these languages the brace of a definition may stand on a line of its own.
+# In these languages the brace of a definition may stand on a line of its own. The line above it is
+# the head of the block, such as `int main()`.
 _LONE_BRACE: Final = frozenset({"c", "cpp", "csharp", "java", "php", "rust", "solidity"})
 _HEAD_WITHOUT_BRACE: Final = re.compile(
     r"(?:\)(?:\s*\w+)*|=>|^\s*\w+)\s*$"
@@ -224,7 +225,10 @@ def has_flat_body(line: str) -> bool:
 
 
 def can_become_end(beginning: str) -> bool:
-    """Return whether a line with this beginning may become the end or a branch of a block."""
+    """Return whether a line with this beginning may become the end or a branch of a block.
+
+    `beginning` is the line's text so far, without its indentation.
+    """
     return any(mark.startswith(beginning) for mark in _MARKS)
 
 
@@ -252,7 +256,7 @@ def has_block(prefix: str, indent: int) -> bool:
 
 
 def is_end_missing(prefix: str, suffix: str, indent: int) -> bool:
-    """Return whether a block with this indentation is open, and `suffix` does not end it.
+    """Return whether a block with this indentation may be open, and `suffix` does not end it.
 
     `suffix` begins at the end of the cursor's line.
     """

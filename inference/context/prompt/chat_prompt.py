@@ -84,14 +84,14 @@ class _SafeEncoder:
     def _safe_tail(self, text: str, max_chars: int) -> str:
         excerpt = last_lines(text, max_chars=max_chars)
         if len(excerpt) == len(text) or text[-len(excerpt) - 1] == "\n":
-            return excerpt
+            return excerpt  # it begins at the beginning of a line
         return redact_text(text[-(max_chars + _MAX_SECRET_CHARS) :], self.kind)[-max_chars:]
 
     def _encode(self, text: str) -> list[int]:
         return self.tokenizer.encode(redact_text(text, self.kind))
 
     def _estimate_chars(self, sample: str, max_tokens: int) -> int:
-        """Estimate the number of characters of `sample` with `max_tokens`, and add a quarter.
+        """Estimate the length of a text like `sample` with `max_tokens`, and add a quarter.
 
         The caller cuts the text to this length first, because searching for secrets takes longer
         than encoding.
@@ -115,15 +115,17 @@ def build_chat_prompt(
     and `prompt_too_long` (the system messages leave no room). Raises BadRequest.
     """
     empty = _lay_out(writer, [_Turn(message, []) for message in messages])
-    # Tokens that the template adds to each turn, on average.
+    # Tokens that the template adds to each turn, on average, rounded up.
     overhead_per_turn = -(-len(empty) // len(messages))
     encoder = _SafeEncoder(writer.tokenizer, file_type(path))
     turns = _fit_turns(
         encoder, messages, files, overhead_per_turn=overhead_per_turn, max_tokens=max_tokens
     )
     num_files = turns[-1].num_files
-    while (excess := len(token_ids := _lay_out(writer, turns)) - max_tokens) > 0:
+    token_ids = _lay_out(writer, turns)
+    while (excess := len(token_ids) - max_tokens) > 0:
         turns = _shorten_turns(turns, excess)
+        token_ids = _lay_out(writer, turns)
     return Prompt(
         token_ids=token_ids,
         stop_token_ids=_stop_token_ids(writer),
@@ -186,7 +188,7 @@ def _count_system_messages(roles: Sequence[str]) -> int:
 
 
 def _drop_until_user_turn(turns: list[_Turn]) -> list[_Turn]:
-    """Drop the turns before the user's first turn, because templates require this order.
+    """Drop the turns before the user's first turn: templates require that the user begins.
 
     If the user has no turn, all turns are kept.
     """

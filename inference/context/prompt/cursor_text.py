@@ -18,9 +18,9 @@ class CursorText:
     healed_prefix: str = ""
 
     def strip_closers(self) -> "CursorText":
-        """Skip the rest of the cursor's line if it consists of closers.
+        """Return the text without the rest of the cursor's line if that consists of closers.
 
-        These are closing brackets, quotes and separators. Editors insert them automatically.
+        Closers are closing brackets, quotes and separators. Editors insert them automatically.
         """
         rest_of_line = line_after(self.suffix)
         if not rest_of_line or not _CLOSERS.fullmatch(rest_of_line.strip()):
@@ -28,7 +28,7 @@ class CursorText:
         return CursorText(self.prefix, self.suffix[len(rest_of_line) :], self.healed_prefix)
 
     def heal(self, split_word: Callable[[str], tuple[str, str]]) -> "CursorText":
-        """Withhold the word that is being typed (token healing).
+        """Return the text with the word that is being typed withheld (token healing).
 
         `split_word` is `Tokenizer.split_word`.
         """

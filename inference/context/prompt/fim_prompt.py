@@ -64,7 +64,7 @@ def build_fim_prompt(
     *,
     max_tokens: int,
 ) -> Prompt:
-    """Build a prompt of at most `max_tokens`, without secrets and excluded snippets.
+    """Build a prompt of at most `max_tokens`, without secrets and without excluded snippets.
 
     Parts that do not fit are truncated by their shares of the token budget (see `token_budget`).
     """
@@ -93,7 +93,7 @@ def build_fim_prompt(
     items = items.fit_budget(files=budget.files, snippets=budget.snippets)
     context = items.lay_out(is_sorted=layout.has_sorted_files)
     num_context_tokens = sum(len(piece.token_ids) for piece in context)
-    room -= num_context_tokens - count_tokens(pinned)
+    room -= num_context_tokens - count_tokens(pinned)  # `room` excludes the pinned files already
     # The suffix may use all tokens that the prefix was not granted: it may need more tokens than
     # estimated.
     suffix = encoder.encode_after(cursor_text.suffix, max_tokens=max(0, room - budget.prefix))
@@ -210,8 +210,9 @@ def _estimate_demand(writer: PromptWriter, text: CursorText, nominal: int) -> To
     once.
     """
     step = nominal // _STEPS
+    num_steps = -(-_estimate_tokens(writer, text.prefix) // step)  # rounded up
     return TokenBudget(
-        prefix=-(-_estimate_tokens(writer, text.prefix) // step) * step,
+        prefix=num_steps * step,
         suffix=_estimate_tokens(writer, text.suffix),
         files=0,
         snippets=0,

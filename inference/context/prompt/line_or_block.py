@@ -22,7 +22,7 @@ _END_OF_COMMENT: Final = re.compile(r"(?:\"\"\"|'''|\*/|-->)\s*$")
 def is_single_line(request: CompletionRequest) -> bool:
     """Return whether the completion is one line, with its block if the line opens one.
 
-    False for raw prompts and in other modes.
+    False for raw prompts, and in all modes except inline.
     """
     if request.is_raw or request.mode is not Mode.INLINE:
         return False

@@ -1,4 +1,4 @@
-"""Encodes the texts of one request, each within its own limit, by the model's tokenizer.
+"""Encodes the texts of one request, each within its own limit, with the model's tokenizer.
 
 Secrets are removed from all text except the cursor's line. Private keys are removed from this line,
 too. Windows begin with lines that are chosen by content (see `text_window`), unless the layout uses
@@ -64,9 +64,9 @@ class PromptEncoder:
             if start < len(excerpt) or not excerpt
             else None
         )
-        # Before a very long line, no other line fits. Otherwise, `room` does not depend on the
-        # length of the current line: the choice of stable lines must not change while the user
-        # types this line.
+        # No other line fits before a current line of at least `max_chars`. Before a shorter one,
+        # `room` does not depend on its length: the choice of stable lines must not change while the
+        # user types this line.
         room = max_chars if len(excerpt) - start < max_chars else 0
         stable_lines = last_lines(excerpt[:start], max_chars=room) if room else ""
         lines = self._lines_cache.get_last_lines(stable_lines, self._kind, max_tokens=max_tokens)
@@ -173,4 +173,8 @@ class PromptEncoder:
         return token_ids[-max_tokens:] if max_tokens > 0 else []
 
     def _max_chars(self, max_tokens: int) -> int:
+        """Return the length to which a text is cut before it is encoded.
+
+        Even sparse text of this length has about `max_tokens`.
+        """
         return max(0, int(max_tokens * self._writer.chars_per_token * _SPARSE_TEXT_FACTOR))

@@ -15,7 +15,7 @@ from inference.context.prompt.prompt_writer import PromptWriter
 from inference.context.tokenization.tokenized_lines import TokenizedLines, join_lines
 from inference.context.tokenization.ttl_cache import Digest, PartitionKey, compute_digest
 
-_MIN_BATCH_TOKENS: Final = 64
+_MIN_BATCH_TOKENS: Final = 64  # of lines that are encoded together
 
 
 class TokenizedLinesCache:
@@ -56,22 +56,22 @@ class TokenizedLinesCache:
         The result has the order of the text. Lines are encoded in batches, so that most lines that
         do not fit are not encoded.
         """
-        lines_in_order = lines[::step]
+        lines_in_order = lines[::step]  # nearest to the cursor first
         ends = list(accumulate(map(len, lines_in_order), initial=0))  # in characters
-        token_ids: list[list[int]] = []
+        encoded: list[list[int]] = []  # the tokens of each line, in the order of `lines_in_order`
         remaining_tokens = max_tokens
-        while remaining_tokens >= 0 and len(token_ids) < len(lines):
-            start = len(token_ids)
+        while remaining_tokens >= 0 and len(encoded) < len(lines):
+            start = len(encoded)
             num_chars = max(remaining_tokens, _MIN_BATCH_TOKENS) * self._writer.chars_per_token
             end = max(start + 1, bisect_left(ends, ends[start] + num_chars))
             batch = lines_in_order[start:end][::step]  # in text order
-            token_ids += self._writer.lines.encode(batch, self._partition, kind)[::step]
-            remaining_tokens -= sum(map(len, token_ids[start:]))
-        return _take_needed_lines(token_ids, max_tokens, step=step)[::step]
+            encoded += self._writer.lines.encode(batch, self._partition, kind)[::step]
+            remaining_tokens -= sum(map(len, encoded[start:]))
+        return _take_needed_lines(encoded, max_tokens, step=step)[::step]
 
 
 def _take_needed_lines(encoded: list[list[int]], max_tokens: int, *, step: int) -> list[list[int]]:
-    """Keep `max_tokens` and one more token. `encoded` starts with the line nearest to the cursor.
+    """Return `max_tokens` and one more token. `encoded` starts with the line nearest to the cursor.
 
     The additional token shows callers that the farthest line does not fit. If the farthest line is
     truncated here, no caller needs the tokens that it loses.

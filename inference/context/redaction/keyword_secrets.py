@@ -95,6 +95,7 @@ def _is_reference(line: str, start: int, end: int, *, begin: int) -> bool:
     reference = _REFERENCE.search(line, begin, end)
     if reference is None or reference.start() >= start:
         return False
+    # As in the library's expression, a closing bracket must follow.
     return max(line.rfind(")"), line.rfind("]")) >= reference.end()
 
 

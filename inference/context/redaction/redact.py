@@ -110,7 +110,7 @@ def redact_line(line: str, kind: FileType) -> str:
 
 
 def find_secret_spans(line: str, kind: FileType) -> Iterator[list[tuple[int, int]]]:
-    """Yield the spans of secrets for each part of a long line.
+    """Yield the spans of secrets, in one list for each part of a long line.
 
     The caller may let other tasks run between two parts. Spans may overlap. A trailing line break
     is never included.
@@ -118,11 +118,13 @@ def find_secret_spans(line: str, kind: FileType) -> Iterator[list[tuple[int, int
     line = line.rstrip("\r\n")
     for offset in range(0, max(1, len(line) - _OVERLAP_CHARS), MAX_LINE_CHARS - _OVERLAP_CHARS):
         part = line[offset : offset + MAX_LINE_CHARS]
-        # A secret at the end of a part may continue after the part.
-        yield [
-            (offset + start, _end_of_run(line, offset + end) if end == len(part) else offset + end)
-            for start, end in _spans_of_part(part, kind)
-        ]
+        spans: list[tuple[int, int]] = []
+        for start, end in _spans_of_part(part, kind):
+            # A secret at the end of a part may continue after the part.
+            is_cut = end == len(part)
+            whole_end = _end_of_run(line, offset + end) if is_cut else offset + end
+            spans.append((offset + start, whole_end))
+        yield spans
     if len(line) > MAX_LINE_CHARS:
         yield list(_find_long_web_tokens(line))
 

@@ -210,7 +210,8 @@ def head_of(text: str) -> str:
     """Return the part of a file that is used: its beginning, in whole lines."""
     if len(text) <= MAX_PARSED_CHARS:
         return text
-    return text[: text.rfind("\n", 0, MAX_PARSED_CHARS) + 1 or MAX_PARSED_CHARS]
+    end = text.rfind("\n", 0, MAX_PARSED_CHARS) + 1  # 0: the first line is longer
+    return text[: end or MAX_PARSED_CHARS]
 
 
 def _find_definitions(

@@ -46,12 +46,12 @@ def make_bpe_encoder(tokenizer: Tokenizer) -> Encode | None:
     """
     description = json.loads(tokenizer.to_str())
     normalize = _build_normalizer(description["normalizer"])
-    pieces = _split_pattern(description["pre_tokenizer"])
+    pattern = _split_pattern(description["pre_tokenizer"])
     ranks = _read_ranks(description)
-    if normalize is None or pieces is None or ranks is None:
+    if normalize is None or pattern is None or ranks is None:
         return None
     merge = tiktoken.Encoding(
-        "model", pat_str=pieces, mergeable_ranks=ranks, special_tokens={}
+        "model", pat_str=pattern, mergeable_ranks=ranks, special_tokens={}
     ).encode_ordinary
     return lambda text: merge(text if text.isascii() else normalize(text))
 

@@ -39,7 +39,9 @@ def last_lines(text: str, *, max_chars: int) -> str:
     if len(text) <= max_chars:
         return text
     start = text.find("\n", len(text) - max_chars) + 1
-    return text[len(text) - max_chars if start in (0, len(text)) else start :]
+    if start in (0, len(text)):  # the end is one very long line, perhaps with its line break
+        return text[len(text) - max_chars :]
+    return text[start:]
 
 
 def is_anchor(line: str) -> bool:

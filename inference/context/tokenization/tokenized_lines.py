@@ -66,6 +66,7 @@ class TokenizedLines:
         the window begins with the first line that fits.
         """
         num_current = len(current_line or ())
+        # The first line from which on all tokens fit.
         first = bisect_left(self.starts, len(self.token_ids) - (max_tokens - num_current))
         if first > self.num_lines or (current_line is None and first == self.num_lines):
             # Not even the last line fits.
@@ -90,7 +91,7 @@ class TokenizedLines:
         """
         start = self.starts[first]
         spare = int(MAX_SKIPPED_SHARE * (len(self.token_ids) - start + num_current))
-        end = bisect_right(self.starts, start + spare) - 1
+        end = bisect_right(self.starts, start + spare) - 1  # the anchor must be above this line
         index = bisect_left(self.anchors, first)
         next_anchor = self.anchors[index : index + 1]
         return next_anchor[0] if next_anchor and next_anchor[0] < end else first

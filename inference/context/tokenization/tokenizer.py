@@ -71,7 +71,7 @@ class Tokenizer:
             prefill_word_cache(hf_tokenizer)
         self._merge = make_bpe_encoder(self._plain)  # None: use the library's own encoder
         self._split_rule = self._find_line_split()
-        self._num_bytes = _count_bytes_by_id(self._plain)
+        self._num_bytes_by_id = _count_bytes_by_id(self._plain)
         self._pre_tokenizer = tokenizer.pre_tokenizer
 
     def get_token_id(self, token: str) -> int | None:
@@ -119,7 +119,7 @@ class Tokenizer:
         if self._pre_tokenizer is not None:
             pieces = self._pre_tokenizer.pre_tokenize_str(_replace_surrogates(line))
             if len(pieces) > 1:
-                start: int = pieces[-1][1][0]
+                start: int = pieces[-1][1][0]  # a piece is (text, (start, end))
                 return start
         match = _LAST_WORD.search(line)
         return match.start() if match else 0
@@ -142,7 +142,7 @@ class Tokenizer:
             return self.encode_each(lines)
         token_ids = self.encode(text)
         # Index i: the number of bytes in the first i tokens.
-        ends = list(accumulate(map(self._num_bytes.__getitem__, token_ids), initial=0))
+        ends = list(accumulate(map(self._num_bytes_by_id.__getitem__, token_ids), initial=0))
         if ends[-1] != len(text):
             return self.encode_each(lines)
         encoded, start, num_bytes = [], 0, 0

@@ -62,7 +62,11 @@ def mentions_copyleft(text: str) -> bool:
 
 
 def _declared_licence(metadata: Message) -> str:
-    """Return the SPDX expression, or else the first line of the free text and the classifiers."""
+    """Return the SPDX expression.
+
+    Without one, return the first line of the free text and the names of the licence classifiers,
+    joined by " | ".
+    """
     expression = metadata.get("License-Expression")
     if expression:
         return str(expression)

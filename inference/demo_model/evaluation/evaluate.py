@@ -116,7 +116,7 @@ class ModelCompleter:
         ]
 
     def _is_line_complete(self, tokens: Tensor, scores: Tensor) -> Tensor:
-        """Stop after the first line, because only this line is scored."""
+        """Return whether to stop: after the first line, because only this line is scored."""
         newest: str = self.tokenizer.decode(tokens[0, -1:].tolist())
         return torch.tensor(["\n" in newest])
 

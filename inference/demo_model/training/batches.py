@@ -131,7 +131,7 @@ class DocumentSource:
         num_tokens = (max_tokens - NUM_SPECIAL_TOKENS) // 2
         tokens = self._pick_piece(file, num_tokens)
         self._rng.shuffle(tokens)
-        # The last value cuts at the end of the tokens, like the value before it.
+        # Both len(tokens) and len(tokens) + 1 stand for the end of the tokens.
         middle_start, end = sorted(self._rng.choices(range(1, len(tokens) + 2), k=2))
         prefix, middle = tokens + tokens[:middle_start], tokens[middle_start:end]
         return self._arrange_document(prefix, middle, tokens[end:], prompt_weight=0.0)
@@ -169,7 +169,7 @@ class DocumentSource:
             # In place of the token after the suffix marker, the target is the answer's first token.
             # So the model computes the continuation of the prefix there, where its attention can
             # find it again when the answer begins. At inference nothing uses that prediction.
-            after_marker = len(prefix) + 2
+            after_marker = len(prefix) + 2  # after the prefix marker, prefix and suffix marker
             targets[after_marker] = tokens[num_prompt_tokens]
             weights[after_marker] = FIRST_WEIGHT
         return TrainingDocument(tokens, targets, weights)
@@ -182,9 +182,12 @@ class DocumentSource:
     ) -> tuple[list[int], list[int]]:
         """Return a prefix and a suffix of this many tokens together; fewer if the file is short."""
         has_suffix = self._rng.random() >= NO_SUFFIX_SHARE
+        # The square makes short suffixes more likely.
         share = MAX_SUFFIX_SHARE * self._rng.random() ** 2 if has_suffix else 0.0
         num_before = spans.start - file.start + len(spans.prefix_end)
-        num_suffix = max(int(share * num_tokens), num_tokens - num_before if has_suffix else 0)
+        # Tokens that a short text before the cursor leaves go to the suffix, too.
+        num_left = num_tokens - num_before if has_suffix else 0
+        num_suffix = max(int(share * num_tokens), num_left)
         after = self._corpus.tokens[spans.end : min(file.end, spans.end + num_suffix)].tolist()
         suffix = (spans.suffix_start + after)[:num_suffix]
         num_prefix = num_tokens - len(suffix)

@@ -183,14 +183,14 @@ def _find_block_span(region: _Region) -> tuple[int, int] | None:
     lines = text[lead:].split("\n")
     opening = next((n for n, line in enumerate(lines) if line.rstrip().endswith(":")), None)
     if opening is None or opening + 2 >= len(lines):
-        return None
+        return None  # the line after the body must be in the region, to show where the body ends
     indent = _indent_of(lines[opening + 1])
     last = opening + 1
     while last + 1 < len(lines) and (
         not lines[last + 1].strip() or _indent_of(lines[last + 1]) >= indent
     ):
         last += 1
-    is_cut_off = last == len(lines) - 1
+    is_cut_off = last == len(lines) - 1  # the body may continue after the region
     while last > opening and not lines[last].strip():
         last -= 1
     if is_cut_off or indent == 0 or not 0 < last - opening <= MAX_BLOCK_LINES:

@@ -31,7 +31,8 @@ class Muon(torch.optim.Optimizer):
             updates = orthogonalise(gradients.lerp(momentum, MOMENTUM))
             rows, columns = updates.shape[-2:]
             # Matrices with more rows than columns get a higher rate. The rate is a tensor if the
-            # step is recorded (see `steps`), so it cannot be the `alpha` of `sub_`.
+            # step is recorded as a CUDA graph (see `training/steps.py`), so it cannot be the
+            # `alpha` of `sub_`.
             updates *= group["lr"] * max(1.0, rows / columns) ** 0.5
             for parameter, update in zip(parameters, updates, strict=True):
                 parameter.sub_(update)
@@ -65,7 +66,7 @@ def make_optimisers(model: nn.Module) -> tuple[torch.optim.Optimizer, torch.opti
         lr=ADAM_RATE,
         betas=(0.9, 0.95),
         weight_decay=0.0,
-        capturable=other_parameters[0].is_cuda,  # so that `steps` can record its step
+        capturable=other_parameters[0].is_cuda,  # so that a CUDA graph can record its step
     )
     for optimiser in (muon := Muon(matrices, MUON_RATE), adam):
         for group in optimiser.param_groups:

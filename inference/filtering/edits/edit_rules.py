@@ -74,10 +74,10 @@ def _list_edits_of_file(request: CompletionRequest) -> list[RecentEdit]:
 def _undoes_typing(
     replacement: LineReplacement, region: EditableRegion, edits: Sequence[RecentEdit]
 ) -> bool:
-    """Return whether the edit only deletes text that the user has typed, or undoes a recent edit.
+    """Return whether the model's edit only deletes typed text, or undoes a recent edit of the user.
 
-    Only edits at the cursor are checked. Elsewhere in the file, the user may want to delete the
-    same text, because they have moved it.
+    A model's edit that is more than a line away from the cursor is not checked: the user may want
+    to delete the same text there, because they have moved it.
     """
     if not replacement.start - 1 <= region.cursor_line <= replacement.end:
         return False

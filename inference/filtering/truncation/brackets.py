@@ -117,6 +117,8 @@ def _match(open_brackets: list[_Bracket], brackets: Iterable[_Bracket]) -> int:
         if bracket.line != line:
             line, indent = bracket.line, bracket.indent
         if bracket.text not in _PARTNERS:
+            # In `}, {`, the second brace gets the indentation of the line with the partner of the
+            # first one, if that line is indented less.
             is_moved = bracket.indent != indent
             open_brackets.append(bracket._replace(indent=indent) if is_moved else bracket)
             continue

@@ -4,9 +4,10 @@ A line is shown as it grows. But its beginning is held until the line certainly 
 completion, because shown text is never revoked. A completion ends
 - with a complete line, if the request is for a single line. A line that opens a block, a bracket or
   an expression is not complete;
-- before a line that leaves the block, unless the line closes a block that would otherwise stay
-  open, is a branch (such as `else`) of the generated statement, is the next statement of an outer
-  block, or belongs to the block despite its indentation (`can_continue`);
+- before a line that leaves the block. These lines do not leave it: a line that closes a block that
+  would otherwise stay open; a branch (such as `else`) of the generated statement; the next
+  statement of an outer block, if it is the first generated line with text; and a line that belongs
+  to the block despite its indentation (`can_continue`);
 - before a blank line, in the mode inline, unless a later line must close a generated construct;
 - before a line that repeats the next line with text below the cursor;
 - before a line, or a group of up to four lines, that would occur a third time in a row;
@@ -56,7 +57,7 @@ class _LineRole(Enum):
 
     INSIDE = auto()
     OUTSIDE = auto()
-    CLOSING = auto()  # closes or continues the block, unless the text around the cursor does
+    CLOSING = auto()  # may close or continue a block (see _find_needed_end)
     LONE_BRACE = auto()  # opens the block of the line above
     UNDECIDED = auto()  # more of the line is needed
 
@@ -90,7 +91,7 @@ class Truncator:
         return visible_text
 
     def finish(self) -> str:
-        """End the completion. Return the held text that belongs to it."""
+        """End the completion, unless its last line is blank. Return its held text."""
         if self.has_ended or not self._line.strip():
             return ""
         line = self._trim_line()
@@ -143,7 +144,7 @@ class Truncator:
 
     def _count_uncertain(self, line: str) -> int:
         """Return the number of characters that may repeat the rest of the cursor's line."""
-        if self._context.rest_of_line[:1] not in tuple(CLOSERS):
+        if self._context.rest_of_line[:1] not in tuple(CLOSERS):  # "" is in every string
             return self._suffix_overlap.length_before_blank
         return max(self._suffix_overlap.length_before_blank, len(line) - len(line.rstrip(_ENDINGS)))
 
@@ -155,7 +156,7 @@ class Truncator:
         if line is None:
             self.has_ended = True
             return ""
-        if self._is_last_line(line):
+        if self._decide_end_after(line):
             visible_text = self._take_unshown(self._drop_duplicate(line))
             self._end(FilterReason.LINE_END)
             return visible_text
@@ -245,7 +246,7 @@ class Truncator:
         return line if "\n" in above else self._context.line_before + line
 
     def _trim_line(self) -> str | None:
-        """Return the part of the whole line that belongs to the completion; None: no part."""
+        """Return the part of the whole line to keep; None: end before it, and `reason` is set."""
         line: str | None = self._line.rstrip()
         role = self._find_role(is_whole=True)
         if role is _LineRole.CLOSING:
@@ -253,7 +254,8 @@ class Truncator:
         if line is None or role is _LineRole.OUTSIDE:
             self._leave_block()
             return None
-        return None if self._is_repeated(line.strip()) else line
+        self.reason = self._find_repetition(line.strip())
+        return line if self.reason is None else None
 
     def _find_needed_end(self) -> str | None:
         """Return the part of a closing line that the text around the cursor needs."""
@@ -274,8 +276,8 @@ class Truncator:
         )
         return line if is_needed else None
 
-    def _is_last_line(self, line: str) -> bool:
-        """Return whether the completion ends with this line. If not, update the block."""
+    def _decide_end_after(self, line: str) -> bool:
+        """Return whether the completion ends with this line. If not, set which lines may follow."""
         context = self._context
         whole_line = context.line_before + line if self._is_first_line else line
         if self._extent is _Extent.BLOCK and self._find_role(is_whole=True) is _LineRole.INSIDE:
@@ -287,10 +289,10 @@ class Truncator:
         if self._is_first_line and line.strip() == "," and not context.rest_of_line:
             self._min_indent = context.min_indent_below
             return False
-        return not self._continues_below(line, whole_line)
+        return not self._decide_lines_below(line, whole_line)
 
-    def _continues_below(self, line: str, whole_line: str) -> bool:
-        """Return whether the completion continues below, and enter a block that the line opens."""
+    def _decide_lines_below(self, line: str, whole_line: str) -> bool:
+        """Return whether lines may follow, and set which ones (`_extent` and the indentations)."""
         lines = self._context.lines
         if lines.is_unfinished(whole_line):
             if self._is_whole_head(line, whole_line):
@@ -311,6 +313,7 @@ class Truncator:
         is_head = self._is_first_line or indent == self._head_indent
         if not is_head or not self._context.has_body(indent):
             return False
+        # With an open parenthesis, the head goes on below, unless the suffix closes it.
         return not has_open_parenthesis(whole_line) or not self._may_be_followed(line, whole_line)
 
     def _continue_after(self, head: str, *, is_block: bool) -> None:
@@ -322,7 +325,7 @@ class Truncator:
             self._head_indent = indent
 
     def _may_be_followed(self, line: str, whole_line: str) -> bool:
-        """Return whether the next line may close a block, or be the brace of this line."""
+        """Return whether the next line may close a bracket, or be the lone brace of this line."""
         context = self._context
         if context.rest_of_line:
             return False
@@ -338,13 +341,12 @@ class Truncator:
         repeats_suffix = self._has_no_text_before() and next_line.startswith(line)
         return repeats_suffix or self._recent_lines.can_become_repetition(self._line.rstrip())
 
-    def _is_repeated(self, content: str) -> bool:
-        """Return whether the line repeats other lines, and note the reason."""
+    def _find_repetition(self, content: str) -> FilterReason | None:
+        """Return the reason if the line repeats other lines; None: it does not."""
         if self._is_repeating_suffix() and not self._is_needed(content):
-            self.reason = FilterReason.REPEATS_SUFFIX
-        elif self._recent_lines.is_repetition(self._line.rstrip()):
-            self.reason = FilterReason.REPETITION
-        return self.reason is not None
+            return FilterReason.REPEATS_SUFFIX
+        is_repetition = self._recent_lines.is_repetition(self._line.rstrip())
+        return FilterReason.REPETITION if is_repetition else None
 
     def _is_needed(self, content: str) -> bool:
         """Return whether the line closes brackets that the text after the cursor does not."""

@@ -91,6 +91,7 @@ class CubicLimit:
             self._record_idle_ratio(ratio, num_ahead)
             if num_ahead + 1 >= _IN_USE_SHARE * self.value:
                 self._grow(now_s)
+        # The conditions for a decrease: rules 1 and 2 above.
         elif num_ahead >= self.floor / 2 and admitted_s > self._decreased_s and self.is_queueing:
             self._decrease(min(self.value, num_ahead + 1.0), now_s)
 

@@ -107,7 +107,9 @@ class PoolLoadShedder:
         self.limit.set_bounds(floor=capacity.floor, initial=capacity.initial_limit)
         self._max_num_seqs = capacity.max_num_seqs
 
-    def can_admit(self, request: CompletionRequest, trace: RequestTrace, now_s: float) -> bool:
+    def decide_admission(
+        self, request: CompletionRequest, trace: RequestTrace, now_s: float
+    ) -> bool:
         """Update the limit, and return whether the pool can accept the request now."""
         self._check_waiting(now_s)
         self.limit.reset(now_s)
@@ -179,6 +181,7 @@ class PoolLoadShedder:
         )
         if max_first_tokens < _MIN_FIRST_TOKENS:
             return False  # too few to know the best rate of the pool
+        # The best rate is max_first_tokens / _slot_s, so this says: number / rate > target.
         return len(self._pending_requests) * self._slot_s > max_first_tokens * target_s
 
     def _count_first_token(self, now_s: float) -> None:
@@ -254,7 +257,7 @@ class LoadShedder:
         """
         load = self._pools[pool]
         now_s = self._clock.monotonic_s()
-        if not load.can_admit(request, trace, now_s):
+        if not load.decide_admission(request, trace, now_s):
             self.num_shed[pool, request.mode, request.trigger] += 1
             raise CompletionDropped(FinishReason.SHED)
         load.start(request, trace, now_s)

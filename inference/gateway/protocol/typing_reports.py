@@ -21,7 +21,7 @@ class TypingReportLimiter:
         self._last_s: float | None = None  # time of the last report; None: there was none
 
     def accept(self, chars: Mapping[str, int]) -> dict[str, int]:
-        """Return the number of typed characters by language, without zeros.
+        """Accept a report, and return its typed characters by language, without zeros.
 
         After TooManyRequests, the client must add `chars` to its next report. Raises InvalidFrame,
         TooManyRequests.

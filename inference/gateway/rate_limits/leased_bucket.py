@@ -30,6 +30,7 @@ class BucketSpec:
     key: str  # in the store
     capacity: int  # units that may be spent at once, at least 1
     interval_s: float | None  # time in which a unit comes back; None: never, the bucket is a budget
+    # A lease has the units that requests have reserved or wait for, and spare units for later ones.
     lease: int  # initial spare units; doubled while leases last less than two seconds
     max_lease: int  # maximum of spare units on one gateway
     # For budgets:
@@ -94,7 +95,10 @@ class LeasedBucket:
         return self.is_answered and self.granted_units <= self.reserved and not self.spent_since
 
     def remaining_units(self, now_s: float) -> int:
-        """Return the leased units that are free; negative if more was spent than leased."""
+        """Return the leased units that are free; negative if more was spent than leased.
+
+        A lease that is no longer valid counts as zero units.
+        """
         if now_s < self.valid_until_s:
             return self.granted_units - self.reserved - self.spent_since
         return -self.reserved - max(0, self.spent_since)
@@ -162,9 +166,9 @@ class LeasedBucket:
         self.denied_until_s = self.renew_at_s = float("-inf")
 
     def make_request(self, number: int, now_s: float, *, is_return: bool = False) -> LeaseRequest:
-        """Return the request that states the lease from now on, without surplus units.
+        """Give up the surplus units, and return the request that states the lease from now on.
 
-        The surplus is not spent any more.
+        Until `on_answered`, the bucket counts as unanswered.
         """
         requested_units = self.reserved + sum(self.waiting_units)
         wanted_units = requested_units if is_return else requested_units + self.size

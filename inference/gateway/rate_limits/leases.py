@@ -330,7 +330,8 @@ class Leases:
         """
         free = [bucket for bucket in buckets if bucket.renewal is None]
         self._start_call(free, is_return=True)
-        return not free or (task := free[0].renewal) is None or await asyncio.shield(task)
+        task = free[0].renewal if free else None  # one call for all of them
+        return True if task is None else await asyncio.shield(task)
 
 
 def _split_into_parts(items: Sequence[_Item], size: int) -> Iterator[Sequence[_Item]]:

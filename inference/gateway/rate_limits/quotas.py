@@ -126,7 +126,7 @@ class Quotas:
                 for charge in charges[: len(rates)]:
                     self.leases.settle(charge, 1)
             elif rates and units == ACTION and request.trigger is not Trigger.PREFETCH:
-                self._allow_prefetch(principal)
+                self._allow_prefetch(principal)  # the request was an action of the user
             budget_start = len(rates) + len(token_requests)
             for charge in charges[len(rates) : budget_start]:
                 self.leases.settle(charge, _count_used_tokens(trace))

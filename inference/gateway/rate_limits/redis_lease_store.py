@@ -10,7 +10,8 @@ from redis.exceptions import NoScriptError, RedisError
 from inference.gateway.rate_limits.leased_bucket import LEASE_S, LeaseGrant, LeaseRequest
 
 # The last request of a gateway is remembered for this long after its lease ended, so that a request
-# that arrives late or twice changes nothing.
+# that arrives late or twice changes nothing. But the bucket of a rate is deleted before that, when
+# all its units are available again and no lease is valid. A late request then makes a new lease.
 REMEMBER_S: Final = 3_600.0
 # If all connections are in use, a call waits. Redis has one thread, so more connections would not
 # help.
@@ -22,8 +23,9 @@ _MAX_CONNECTIONS: Final = 32
 # for the lease of each gateway.
 # ARGV: the gateway, microseconds of a lease, microseconds for which its last request is remembered.
 # Then for each bucket: capacity, microseconds in which one unit comes back (0: a budget, whose
-# units do not come back), seconds to keep a budget, and the request: number, since, spent_since,
-# min_units, needed_units, wanted_units (see LeaseRequest).
+# units do not come back), seconds to keep a budget, and the request (see LeaseRequest): its number,
+# the number of the last request that was answered (since), the units spent since that one, and the
+# smallest useful, the needed and the largest useful lease (min_units, needed_units, wanted_units).
 # Returns for each bucket: units held, microseconds until min_units are available, units overdrawn.
 # Only the clock of Redis counts, because the clocks of gateways differ. After that clock is set
 # back, a bucket may be empty for a while. Numbers are formatted, because Lua would write only 14
@@ -72,7 +74,8 @@ end
 for i, key in ipairs(KEYS) do
   local at = 9 * (i - 1) + 3
   local capacity, interval = tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2])
-  local keep, number, since = tonumber(ARGV[at + 3]), tonumber(ARGV[at + 4]), tonumber(ARGV[at + 5])
+  local keep_s, number = tonumber(ARGV[at + 3]), tonumber(ARGV[at + 4])
+  local since = tonumber(ARGV[at + 5])
   local spent_since, min_units = tonumber(ARGV[at + 6]), tonumber(ARGV[at + 7])
   local needed_units, wanted_units = tonumber(ARGV[at + 8]), tonumber(ARGV[at + 9])
   local is_rate = interval > 0
@@ -91,9 +94,10 @@ for i, key in ipairs(KEYS) do
     if lease[SINCE] == since then
       spent = spent - lease[SPENT_SINCE]
     end
-    local kept = math.max(0, lease[HELD] - spent)
+    local unspent = math.max(0, lease[HELD] - spent)
     local beyond = math.max(0, spent - lease[HELD])
-    used = used - kept
+    used = used - unspent
+    -- Units of a rate that were spent beyond the lease do not count: they come back by themselves.
     if not is_rate and beyond > 0 then
       -- The ledger may have added this spending already (`raised`).
       local known = math.min(beyond, tonumber(fields[2] or '0'))
@@ -103,18 +107,17 @@ for i, key in ipairs(KEYS) do
       end
     end
 
-    -- For a rate, this also limits `used` to 0 ... capacity.
-    local function count_free_units()
+    local function limit_used_and_count_free()
       if is_rate then
         used = math.min(capacity, math.max(0, used))
       end
       return math.max(0, math.floor(capacity - used + 1e-6))
     end
     -- This reads all leases, so only for a new gateway or if units are scarce.
-    if not fields[3] or count_free_units() < wanted_units then
+    if not fields[3] or limit_used_and_count_free() < wanted_units then
       used = used - take_back_ended_leases(key)
     end
-    local units, held = count_free_units(), 0
+    local units, held = limit_used_and_count_free(), 0
     if units >= needed_units then
       -- Leave three quarters of the other units to the other gateways.
       local spare = math.floor((units - needed_units) / 4)
@@ -122,13 +125,13 @@ for i, key in ipairs(KEYS) do
     elseif units >= min_units then
       held = units
     else
-      held = math.min(kept, units)
+      held = math.min(unspent, units)
       wait = is_rate and (used + min_units - capacity) * interval or 1000000  -- 1 s for a budget
     end
     used = used + held
 
     lease = {number, since, spent_since, held, now + lease_us}
-    local count, keep_ms = used, keep * 1000
+    local count, keep_ms = used, keep_s * 1000
     if is_rate then
       count = now + used * interval
       keep_ms = math.ceil(math.max(used * interval, lease_us) / 1000)

@@ -188,7 +188,7 @@ class _EffectiveSnapshots:
         self._user_budgets = UserBudgets(snapshot.spending)
         # By the indexes of overrides:
         self._policies: dict[tuple[int, ...], TenantPolicy] = {(): snapshot.policy}
-        # By the indexes of overrides and the id of the budgets:
+        # By the indexes of overrides and the `id()` of the budgets' object:
         self._snapshots_by_variant: dict[tuple[tuple[int, ...], int], TenantSnapshot] = {}
 
     def for_user(self, user_id: UserId | None) -> TenantSnapshot:

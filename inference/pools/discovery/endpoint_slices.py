@@ -54,7 +54,7 @@ class KubernetesStatus(msgspec.Struct, frozen=True):
 
 def find_ready_addresses(slices: Iterable[EndpointSlice]) -> frozenset[str]:
     """Return one IP address of each ready pod."""
-    addresses: dict[str, str] = {}  # by pod
+    addresses: dict[str, str] = {}  # by the pod's UID, or by the address if there is no UID
     all_slices = tuple(slices)
     for family in _FAMILIES:
         for endpoint in _list_endpoints(

@@ -79,7 +79,8 @@ class FleetStateFeed(ABC):
         """Read and apply the state once, if its version has changed. Raises RedisError."""
         version = await self._redis.get(self.version_key)
         # None: nothing was ever set, or Redis has lost its data. The state stays as it is. The
-        # counter starts again, so the last version must be forgotten.
+        # counter starts again at 0 and may reach the last version with another state, so the last
+        # version must be forgotten.
         if version is None:
             self._last_version = None
             return

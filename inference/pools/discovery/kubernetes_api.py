@@ -57,7 +57,7 @@ class ServiceAccount:
         return {"Authorization": f"Bearer {token}", "Accept": "application/json"}
 
     def make_ssl_context(self) -> ssl.SSLContext | bool:
-        """Return the context that trusts ca.crt. True: the URL has no TLS."""
+        """Return a context that trusts ca.crt; True (aiohttp's default) if the URL has no TLS."""
         if not self.url.startswith("https:"):
             return True
         return ssl.create_default_context(cafile=self.folder / "ca.crt")

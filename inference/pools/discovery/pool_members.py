@@ -6,9 +6,9 @@ A round resolves the service names, checks identities and updates the members.
 
 Rules:
 1. A replica that was discovered, or added by an operator, gets requests after its identity check.
-2. A configured replica gets requests unless its identity contradicts the pool's. Before its first
-   identity, it gets none while its host name has no address. An engine that starts after the
-   gateway is checked in the next round.
+2. A configured replica gets requests unless its identity contradicts the pool's. Until its identity
+   is known, it gets no requests while its host name has no address. If its engine starts after the
+   gateway, the next round checks the identity.
 3. If a name has no addresses, or the resolver does not answer, the known replicas remain.
 4. A replica that leaves gets no new requests. Its requests in flight continue.
 5. Operators can add replicas only at addresses that the configuration allows; nothing is sent to
@@ -287,7 +287,7 @@ class PoolMembers:
     def _find_mismatch(self, name: str, replica: Replica) -> IdentityMismatch | None:
         candidates, pool = self._candidates[name], self._pools.by_name[name]
         identity = candidates.identities.get(replica.url)
-        if identity is not None:
+        if identity is not None:  # the last known one counts, even if the last fetch failed
             if identity.roots is None and replica not in candidates.configured_or_discovered:
                 return IdentityMismatch(MismatchReason.NO_IDENTITY, "", pool.model)
             return check_identity(pool, identity, candidates.pool_identity, self._token_ids[name])

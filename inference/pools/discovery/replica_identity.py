@@ -29,7 +29,7 @@ class MismatchReason(StrEnum):
     VERSION = "version"  # the other replicas serve other weights under the model's name
     CONTEXT_LENGTH = "context_length"  # the replica accepts fewer tokens than max_context_tokens
     TOKENIZER = "tokenizer"  # the replica encodes PROBE_TEXT in another way than the gateway
-    BLOCK_SIZE = "block_size"  # the other replicas have other blocks of the prefix cache
+    BLOCK_SIZE = "block_size"  # the other replicas' prefix caches have another block size
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +69,8 @@ def derive_pool_identity(
 ) -> PoolIdentity:
     """Derive the common identity of the pool's replicas.
 
-    `previous` is the result of the last call. A statement of `newcomers` about a property counts
-    only if none of `identities` states that property.
+    `previous` is the result of the last call. `newcomers` are replicas that operators have added. A
+    statement of theirs about a property counts only if none of `identities` states that property.
     """
 
     def find_majority(

@@ -56,6 +56,7 @@ class LatencyOutlierDetector(Generic[Request]):
         This also ejects the replica if too many first tokens were late or are overdue.
         """
         num_overdue = len(self.find_overdue(now_s))
+        # If no request is overdue, `_count_late` has already ejected the replica if necessary.
         if num_overdue and self._num_late + num_overdue >= MAX_CONSECUTIVE_LATE:
             self._eject(now_s)
         if self._ejected_until_s is None:

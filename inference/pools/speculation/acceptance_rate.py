@@ -72,10 +72,10 @@ class AcceptanceRates:
         self._drafted: dict[RequestKind, float] = defaultdict(float)
         self._accepted: dict[RequestKind, float] = defaultdict(float)
         self._num_drafts: dict[RequestKind, float] = defaultdict(float)
-        self._accepted_at: list[dict[RequestKind, float]] = []  # by position
+        self._accepted_by_position: list[dict[RequestKind, float]] = []
         self._num_tokens: dict[RequestKind, float] = defaultdict(float)
         self._excess_squares = 0.0  # squares of (accepted - MIN_ACCEPTANCE * drafted)
-        self._num_windows = 0.0
+        self._num_windows = 0.0  # older windows count less
 
     def decay(self, passed_s: float) -> None:
         """Reduce the weights of all windows so far."""
@@ -85,7 +85,7 @@ class AcceptanceRates:
                 row[kind] *= remaining_share
         for sums in (
             *(self._drafted, self._accepted, self._num_drafts, self._num_tokens),
-            *self._accepted_at,
+            *self._accepted_by_position,
         ):
             for kind in sums:
                 sums[kind] *= remaining_share
@@ -108,9 +108,12 @@ class AcceptanceRates:
         self._num_windows += 1
 
     def _add_positions(self, window: AcceptanceWindow, total: int) -> None:
-        while len(self._accepted_at) < len(window.accepted_by_position):
-            self._accepted_at.append(defaultdict(float))
-        for sums, accepted in zip(self._accepted_at, window.accepted_by_position, strict=False):
+        while len(self._accepted_by_position) < len(window.accepted_by_position):
+            self._accepted_by_position.append(defaultdict(float))
+        # A window may have no counts by position.
+        for sums, accepted in zip(
+            self._accepted_by_position, window.accepted_by_position, strict=False
+        ):
             for kind, tokens in window.generated.items():
                 sums[kind] += tokens * accepted / total
 
@@ -124,9 +127,9 @@ class AcceptanceRates:
         )
         if inverse is None:
             return {}
-        drafted, accepted, num_drafts, *accepted_at = (
-            _multiply(inverse, [_sum_group(sums, group) for group in groups])
-            for sums in (self._drafted, self._accepted, self._num_drafts, *self._accepted_at)
+        all_sums = (self._drafted, self._accepted, self._num_drafts, *self._accepted_by_position)
+        drafted, accepted, num_drafts, *accepted_by_position = (
+            _multiply(inverse, [_sum_group(sums, group) for group in groups]) for sums in all_sums
         )
         excess = [a - MIN_ACCEPTANCE * d for a, d in zip(accepted, drafted, strict=True)]
         variance = self._estimate_variance(groups, excess)
@@ -137,10 +140,11 @@ class AcceptanceRates:
                 num_tokens=self._num_tokens[group[0]],
                 by_position=tuple(
                     _compute_share(accepted_here[n], num_drafts[n]) or 0.0
-                    for accepted_here in accepted_at
+                    for accepted_here in accepted_by_position
                 ),
             )
             for n, group in enumerate(groups)
+            # Not for several kinds together, FOREIGN, or a kind with too few tokens.
             if len(group) == 1 and group != [FOREIGN] and self._num_tokens[group[0]] >= MIN_TOKENS
         }
 

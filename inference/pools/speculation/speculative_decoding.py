@@ -11,9 +11,9 @@ gateway. A window is therefore ignored if more than 60% of its tokens belong to 
 two gateways under equal load this share is 50%, with three it is 67%.
 
 If the acceptance rate of a language stays low for some minutes, requests in this language go to the
-pool's replicas without speculation. Nothing changes if the pool has none. After a longer time, the
-speculating replicas get these requests again. If the rate is still low after some minutes, the
-requests go to the replicas without speculation once more.
+pool's replicas without speculation. If the pool has no such replicas, nothing changes. After a
+longer time, the speculating replicas get these requests again. If the rate is still low after some
+minutes, the requests go to the replicas without speculation once more.
 """
 
 import asyncio
@@ -206,7 +206,8 @@ class SpeculationTracker:
     def _find_low_since_s(self, kind: RequestKind, now_s: float) -> float:
         """Return the time since which the rate is low.
 
-        It begins again if speculating replicas are due to be used again.
+        If speculating replicas are due to be used again, return the current time: the rate must
+        then stay low for `fallback_after_s` before the language uses the fallback again.
         """
         low_since_s = self._low_since_s.get(kind, now_s)
         is_retry_due = now_s - low_since_s >= self._fallback_after_s + self._retry_after_s

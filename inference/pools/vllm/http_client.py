@@ -96,9 +96,8 @@ class HttpClient:
         """
         request = b"%b%d\r\n\r\n%b" % (_parse_endpoint(url).head, len(body), body)
         connection = await self._send_request(url, request)
-        return HttpResponse(
-            connection, await connection.read_status(), partial(self._store_idle, url)
-        )
+        status = await connection.read_status()  # does not wait: the head has arrived
+        return HttpResponse(connection, status, partial(self._store_idle, url))
 
     async def _send_request(self, url: str, request: bytes) -> HttpConnection:
         """Send the request, and return a connection that has received the head of the response."""

@@ -42,7 +42,7 @@ def parse_metrics(page: str) -> MetricValues:
         if not line.startswith(_PREFIX):
             continue
         name, _, labels_and_value = line.partition("{") if "{" in line else line.partition(" ")
-        try:
+        try:  # the value is the last word, because vLLM writes no timestamps
             value = float(labels_and_value.rpartition(" ")[2])
         except ValueError:
             continue

@@ -70,10 +70,11 @@ class GatewayMetrics:
     replicas: ReplicaStates
     journal: JournalBacklog
     # Returns the name of the pool, the name of the replica and the reason of each rejection.
+    # Default: `tuple`, which returns none.
     rejected_replicas: Callable[[], Iterable[tuple[str, str, IdentityMismatch]]] = tuple
     region: str = "local"
     # Returns whether the gateway has each capability, by name: public_code_filter, retrieval and
-    # experiments. Some policies need a capability.
+    # experiments. Some policies need a capability. Default: `dict`, which returns none.
     capabilities: Callable[[], Mapping[str, bool]] = dict
 
     def collect(self) -> Iterator[Metric]:

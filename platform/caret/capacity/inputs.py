@@ -8,7 +8,7 @@ from typing import Final
 from caret.foundation.environment import BadSetting
 
 SECONDS_PER_DAY: Final = 86_400
-# A larger number is most likely a typing error. Sums over so many servers would take minutes.
+# A larger number is most likely a typing error. Sums over so many GPUs would take minutes.
 MAX_GPUS: Final = 100_000
 # With inputs outside of these limits, products and quotients could overflow.
 MIN_FIGURE: Final = 1e-6

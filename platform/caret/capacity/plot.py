@@ -102,7 +102,9 @@ def draw_plot(
     # Higher values are not drawn: far beyond the target, exact values do not matter.
     max_ms = max(100 * figures.target_ms, 10_000.0)
     values_ms = [
-        min(value(latency), max_ms) for _, latency in served_rates for value in _QUANTILES.values()
+        min(read_ms(latency), max_ms)
+        for _, latency in served_rates
+        for read_ms in _QUANTILES.values()
     ]
     scale = _Scale(_find_low_rate(overloaded_rates), [*values_ms, figures.target_ms])
     parts = [
@@ -139,12 +141,13 @@ def _compute_curve(plan: CapacityPlan, steps: int) -> list[HitRateRow]:
 
 
 def _find_low_rate(overloaded_rates: Sequence[float]) -> float:
-    """Return the lowest hit rate to draw: 0, or a multiple of 5% just below the overload's end."""
-    return (
-        min(0.9, math.floor(max(overloaded_rates) * 20 - 1) / 20)
-        if overloaded_rates and max(overloaded_rates) > 0.1
-        else 0.0
-    )
+    """Return the lowest hit rate to draw.
+
+    It is the multiple of 5% that is 5% to 10% below the overload's end, so that a part of the
+    overload is drawn. It is at most 90%, and 0 if the overload ends at or below 10%.
+    """
+    overload_end = max(overloaded_rates, default=0.0)
+    return min(0.9, math.floor(overload_end * 20 - 1) / 20) if overload_end > 0.1 else 0.0
 
 
 def _draw_titles(plan: CapacityPlan, labels: PlotLabels) -> list[str]:
@@ -164,7 +167,8 @@ def _draw_titles(plan: CapacityPlan, labels: PlotLabels) -> list[str]:
 def _draw_axes(scale: _Scale, labels: PlotLabels) -> list[str]:
     bottom, right = _HEIGHT - _BOTTOM, _WIDTH - _RIGHT
     parts = []
-    step = 10 if scale.low_rate < 0.5 else 5 if scale.low_rate < 0.8 else 2
+    # Percent between two grid lines. If fewer hit rates are drawn, the lines are closer.
+    step = 10 if scale.low_rate < 0.5 else (5 if scale.low_rate < 0.8 else 2)
     for percent in range(100, round(scale.low_rate * 100) - 1, -step):
         x = scale.x(percent / 100)
         parts.append(_write_line(x, _TOP, x, bottom, class_="grid"))
@@ -222,11 +226,11 @@ def _draw_curves(
     parts: list[str] = []
     # Keep the legend clear of the target's label, which is in the same margin.
     top = target_y + 24 if target_y < _TOP + 60 else _TOP + 12
-    for index, (name, value) in enumerate(_QUANTILES.items()):
+    for index, (name, read_ms) in enumerate(_QUANTILES.items()):
         points = [
-            (scale.x(rate), scale.y(value(latency)))
+            (scale.x(rate), scale.y(read_ms(latency)))
             for rate, latency in served_rates
-            if value(latency) <= max_ms
+            if read_ms(latency) <= max_ms
         ]
         if points:
             parts.append(_write_polyline(points, class_=f"curve {name}"))

@@ -104,7 +104,7 @@ def sojourn_quantile_s(wait: WaitDistribution, service: ServiceTime, quantile: f
 
     `quantile` is this share, 0 to 1.
     """
-    # Not 0 even if all service times are 0, because the bound is doubled.
+    # `high_s` must not be 0, even if all service times are 0, because it is doubled below.
     low_s, high_s = 0.0, max(seconds for _, seconds in service.kinds) + 1e-6
     while _probability_over(wait, service, high_s) > 1 - quantile:
         high_s *= 2

@@ -26,15 +26,16 @@ def busy_gpus(figures: CapacityInputs, *, hit_rate: float, requests_per_s: float
 
 
 def gpus_at_utilisation(busy: float, utilisation: float) -> int:
-    """Return the number of GPUs of which `busy` are busy on average, at this utilisation.
+    """Return the size of the smallest fleet in which at most the share `utilisation` is busy.
 
-    Raises InvalidInput beyond MAX_GPUS.
+    `busy` is the mean number of busy GPUs. Raises InvalidInput beyond MAX_GPUS.
     """
     # Subtract a little, so that a rounding error never adds a GPU.
     needed = max(1.0, busy / utilisation - 1e-9)
     if needed > MAX_GPUS:
         raise InvalidInput(
-            f"This load needs {needed:,.0f} GPUs; the command computes at most {MAX_GPUS:,}."
+            f"This load needs {math.ceil(needed):,} GPUs;"
+            f" the command computes at most {MAX_GPUS:,}."
         )
     return math.ceil(needed)
 

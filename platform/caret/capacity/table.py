@@ -106,16 +106,15 @@ def _format_ms(value_ms: float, target_ms: float) -> Text:
 
 def _write_summary(plan: CapacityPlan) -> Text:
     figures = plan.figures
+    if plan.dollars_per_1000_accepted is None:
+        accepted = ", and nothing is accepted."
+    else:
+        accepted = f": ${plan.dollars_per_1000_accepted:.4f} per thousand accepted tokens."
     lines = [
         f"A prompt takes {plan.cold_ms:,.1f} ms to prefill cold and {plan.warm_ms:,.1f} ms warm.",
         _describe_cliff(plan),
         f"{_format_gpus(plan.num_gpus)} {'costs' if plan.num_gpus == 1 else 'cost'}"
-        f" ${plan.dollars_per_hour:,.2f} an hour"
-        + (
-            ", and nothing is accepted."
-            if plan.dollars_per_1000_accepted is None
-            else f": ${plan.dollars_per_1000_accepted:.4f} per thousand accepted tokens."
-        ),
+        f" ${plan.dollars_per_hour:,.2f} an hour{accepted}",
         f"Waiting: {_QUEUES[figures.queue]}, Poisson arrivals.",
     ]
     return Text("\n".join(lines))

@@ -70,6 +70,7 @@ async def open_stream(gateway_url: str, api_key: str) -> AsyncIterator[Completio
 
     Raises GatewayRefused, OSError.
     """
+    # http becomes ws, and https becomes wss.
     url = gateway_url.replace("http", "ws", 1).rstrip("/") + "/v1/stream"
     headers = {"Authorization": f"Bearer {api_key}"}
     try:

@@ -381,7 +381,7 @@ def make_pool_members(
     )
     pool_members.changed.append(lambda pool: shedder.set_capacity(pool.name, _capacity_of(pool)))
     kubernetes.changed.append(pool_members.request_reconcile)
-    return pool_members, (("endpoints", kubernetes.run),) if kubernetes.names else ()
+    return pool_members, ((("endpoints", kubernetes.run),) if kubernetes.names else ())
 
 
 def _make_kubernetes_resolver(

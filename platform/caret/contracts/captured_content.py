@@ -25,11 +25,11 @@ MAX_QUEUED: Final = 1_000  # batches in the stream; the oldest are dropped first
 MAX_BATCH_CHARS: Final = 200_000  # a single longer item is a batch of its own
 
 # Limits for one captured request. The text nearest to the cursor and the latest chat turns remain.
-# Edits above the limit are not captured.
+# Suggestion edits above the limit are not captured.
 MAX_PREFIX_CHARS: Final = 16_000
 MAX_SUFFIX_CHARS: Final = 8_000
 MAX_CHAT_CHARS: Final = 24_000
-MAX_EDIT_CHARS: Final = 16_000
+MAX_SUGGESTION_EDIT_CHARS: Final = 16_000
 
 
 class ChatTurn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -54,7 +54,7 @@ class CapturedCompletion(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     finish_reason: FinishReason
 
 
-class CapturedEdit(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="edit"):
+class CapturedSuggestionEdit(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="edit"):
     """The text of a suggestion after the user edited it, as the client reports it."""
 
     request_id: RequestId  # of the completion
@@ -65,7 +65,7 @@ class CapturedEdit(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag=
     text: str  # after the edit
 
 
-Item = CapturedCompletion | CapturedEdit  # of a ContentBatch
+Item = CapturedCompletion | CapturedSuggestionEdit  # of a ContentBatch
 
 
 class ContentBatch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

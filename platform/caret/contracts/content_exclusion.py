@@ -34,7 +34,7 @@ def is_excluded(policy: TenantPolicy, *, repository: str, path: str) -> bool:
     if not names:
         return False
     spellings = _list_spellings(_normalize_path(path))
-    text = _fold_for_literals(spellings[0])
+    text = _fold_for_literals(spellings[0])  # the first spelling is the path in NFC
     return any(
         literal in text and any(map(matches, spellings))
         for name in names
@@ -49,7 +49,7 @@ def matching_globs(exclusion: _Exclusion, *, repository: str, path: str) -> list
         (name, glob)
         for name in exclusion_names(exclusion, repository)
         for glob in exclusion[name]
-        for _, matches in _compile_globs((glob,))
+        for _, matches in _compile_globs((glob,))  # one matcher, from the cache
         if any(map(matches, spellings))
     ]
 

@@ -4,7 +4,7 @@ from typing import Final
 
 from caret.contracts.policy import Mode
 
-# From the request's arrival at the gateway until it sends the first text, at the 99th percentile.
+# From the request's arrival at the gateway until the first text is sent, at the 99th percentile.
 FIRST_TOKEN_TARGETS_MS: Final[dict[Mode, float]] = {
     Mode.INLINE: 100.0,
     Mode.FIM: 150.0,

@@ -28,7 +28,7 @@ class Trigger(StrEnum):
 
 
 class Feature(StrEnum):
-    """A feature that can be off for a team or a user: each mode, retrieval or experiments."""
+    """A feature that can be off for a team or a user: a mode, retrieval or experiments."""
 
     INLINE = "inline"
     FIM = "fim"

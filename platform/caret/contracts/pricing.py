@@ -96,7 +96,7 @@ def cost_micros(prices: TierPrices, tokens: TokenCounts) -> int:
         + prices.cached_prompt * tokens.cached_prompt
         + prices.generated * tokens.generated
     )
-    return -(-cost_millionths // PRICED_TOKENS)
+    return -(-cost_millionths // PRICED_TOKENS)  # division that rounds up
 
 
 def max_cost_micros(
@@ -129,7 +129,7 @@ def encode_indexes(indexes: Iterable[int]) -> bytes:
 def decode_indexes(encoded_indexes: bytes, *, num_indexes: int) -> tuple[int, ...]:
     """Decode a bit set in ascending order; ignore indexes from `num_indexes` on."""
     number = int.from_bytes(encoded_indexes, "little")
-    return tuple(index for index in range(num_indexes) if number >> index & 1)
+    return tuple(index for index in range(num_indexes) if (number >> index) & 1)
 
 
 def spend_key(tenant_id: str, budget_id: str, month: str) -> str:

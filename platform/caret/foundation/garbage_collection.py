@@ -64,7 +64,7 @@ class GcState:
 
 
 class CollectionSchedule:
-    """Decides which generation is due. Pure: time and memory are passed in."""
+    """Decides which generation is due. The caller passes in time and memory."""
 
     def __init__(self, *, num_blocks: int) -> None:
         self._min_blocks = num_blocks  # the minimum since the last full collection
@@ -73,12 +73,13 @@ class CollectionSchedule:
         self._quiet_since_s: float | None = None  # monotonic; None: not quiet
         self._required_quiet_s = QUIET_S
 
-    def find_due(self, state: GcState) -> Generation | None:
-        """Return the generation that the caller must collect now; None if none is due.
+    def choose_due(self, state: GcState) -> Generation | None:
+        """Choose the generation that the caller must collect now; None if none is due.
 
-        The result counts as collected.
+        The chosen generation counts as collected.
         """
         self._min_blocks = min(self._min_blocks, state.num_blocks)
+        self._track_quiet(state)
         if self._is_full_due(state):
             return Generation.FULL
         if state.num_young < MIN_YOUNG:
@@ -97,16 +98,21 @@ class CollectionSchedule:
         self._quiet_since_s = None
         self._required_quiet_s = max(QUIET_S, _QUIET_PER_COST * cost_s)
 
-    def _is_full_due(self, state: GcState) -> bool:
-        num_new_blocks = state.num_blocks - self._min_blocks
+    def _track_quiet(self, state: GcState) -> None:
+        """Store since when the process is quiet."""
         # Many new objects show that the process is at work, even if no request is in flight.
         if not state.is_quiet or state.num_young >= MIN_YOUNG:
             self._quiet_since_s = None
         elif self._quiet_since_s is None:
             self._quiet_since_s = state.now_s
-        elif state.now_s - self._quiet_since_s >= self._required_quiet_s:
-            return num_new_blocks >= MIN_GROWN_BLOCKS
-        return num_new_blocks >= MAX_GROWN_BLOCKS
+
+    def _is_full_due(self, state: GcState) -> bool:
+        has_been_quiet = (
+            self._quiet_since_s is not None
+            and state.now_s - self._quiet_since_s >= self._required_quiet_s
+        )
+        min_new_blocks = MIN_GROWN_BLOCKS if has_been_quiet else MAX_GROWN_BLOCKS
+        return state.num_blocks - self._min_blocks >= min_new_blocks
 
 
 class GcScheduler:
@@ -132,11 +138,11 @@ class GcScheduler:
             self._count_blocks(now_s)
         state = GcState(
             now_s=now_s,
-            num_young=gc.get_count()[0],
+            num_young=gc.get_count()[0],  # the first of three counters
             num_blocks=self._num_blocks,
             is_quiet=self._is_quiet(),
         )
-        generation = self._schedule.find_due(state)
+        generation = self._schedule.choose_due(state)
         if generation is not None:
             num_found = gc.collect(generation)
             if generation is Generation.FULL:

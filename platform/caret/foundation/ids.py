@@ -35,6 +35,6 @@ def _uuid7_bits(now_ms: int | None) -> int:
     timestamp_ms = time.time_ns() // 1_000_000 if now_ms is None else now_ms
     random_bits = int.from_bytes(os.urandom(10)) & 0x3FFFFFFFFFFFFFFFFFF  # 74 bits
     value = (timestamp_ms & 0xFFFFFFFFFFFF) << 80
-    value |= 0x7 << 76 | (random_bits >> 62) << 64
-    value |= 0b10 << 62 | random_bits & 0x3FFFFFFFFFFFFFFF
+    value |= (0x7 << 76) | ((random_bits >> 62) << 64)  # version 7, and 12 random bits
+    value |= (0b10 << 62) | (random_bits & 0x3FFFFFFFFFFFFFFF)  # variant, and 62 random bits
     return value

@@ -15,6 +15,7 @@ from typing import Final, TypeAlias
 Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
 Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 
+# Networks. The text beside each only tells readers of this module why it is listed.
 _IPV4: Final = {
     "0.0.0.0/8": "this network",
     "10.0.0.0/8": "private use",
@@ -27,7 +28,7 @@ _IPV4: Final = {
     "192.0.0.0/24": "IETF protocol assignments",
     "192.0.2.0/24": "documentation",
     "192.31.196.0/24": "AS112",
-    "192.52.193.0/24": "automatic multicast tunnelling",
+    "192.52.193.0/24": "automatic multicast tunnelling (AMT)",
     "192.88.99.0/24": "relays of 6to4 and 6a44",
     "192.168.0.0/16": "private use",
     "192.175.48.0/24": "AS112, direct delegation",

@@ -12,9 +12,10 @@ T = TypeVar("T")
 
 
 def read_toml(path: Path, kind: type[T], *, setting: str) -> T:
-    """Read a TOML file; `kind` is the struct that it must match, and `setting` names the file.
+    """Read a TOML file. `kind` is the struct that it must match.
 
-    Raises BadSetting, whose message contains the setting, the file and the invalid entry.
+    `setting` is the environment variable in which the operator has set the path. Raises BadSetting,
+    whose message contains the setting, the file and the invalid entry.
     """
     try:
         return msgspec.convert(tomllib.loads(path.read_text()), kind)

@@ -51,10 +51,11 @@ def _stop_supervisor(pid: int, paths: EmbeddedPaths) -> None:
 def _is_running(pid: int) -> bool:
     """Return whether the process still runs. It ends a moment after it has released its lock."""
     try:
+        # The state follows the program's name, which is in parentheses and may contain any text.
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except (FileNotFoundError, ProcessLookupError):
         return False
-    return state != "Z"
+    return state != "Z"  # a zombie: it has ended, and its parent has not noticed yet
 
 
 def _terminate_leftovers(paths: EmbeddedPaths) -> str:

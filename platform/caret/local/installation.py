@@ -14,7 +14,7 @@ from caret.local.errors import ServiceFailed
 from caret.local.paths import REPOSITORY, EmbeddedPaths
 from caret.local.ports import require_free
 from caret.local.processes.process_tag import home_digest, new_tag, terminate_tagged
-from caret.local.processes.reload import programs_of, watch_changed_files
+from caret.local.processes.reload import find_affected_services, watch_changed_files
 from caret.local.processes.service import Service
 from caret.local.processes.supervisor import Supervisor
 from caret.local.processes.watchdog import Watchdog
@@ -118,11 +118,10 @@ class Installation:
         }
 
     def _restart_after(self, files: Iterable[str]) -> None:
-        """Restart the processes that run these files."""
+        """Restart the services that run these files."""
         for file in sorted(files):
-            services = [
-                service for service in self._services.programs if service.name in programs_of(file)
-            ]
+            affected = find_affected_services(file)
+            services = [service for service in self._services.programs if service.name in affected]
             if services:
                 names = ", ".join(service.name for service in services)
                 self.progress.print_line(f"{file} was saved; restarting: {names}.")

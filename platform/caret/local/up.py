@@ -155,7 +155,7 @@ def print_summary(entry: RunningInstallation, *, print_line: Callable[[str], Non
 EXAMPLE = REPOSITORY / "platform" / "examples" / "readings.py"
 # The cursor is after the first occurrence of this text.
 BEFORE_CURSOR = "with open(self.path, "
-_TIMEOUT_S = 60.0
+_TIMEOUT_S = 60.0  # for this completion
 
 
 def find_cursor(text: str, *, before_cursor: str) -> tuple[int, int]:

@@ -26,6 +26,7 @@ from caret.contracts.snapshot import (
     decode_snapshot,
 )
 
+_NO_VERSION: Final = -1  # lower than each version of a snapshot
 _MAX_BATCH_SNAPSHOTS: Final = 50  # in one call of Redis: a snapshot may have megabytes
 log = structlog.get_logger(__name__)
 
@@ -66,8 +67,9 @@ class SnapshotReplicator:
         versions = await _read_versions(self._local_redis)
         newer = [
             tenant
-            for tenant, version in (await _read_versions(self._home_redis)).items()
-            if version > max(versions.get(tenant, -1), self._foreign_versions.get(tenant, -1))
+            for tenant, home_version in (await _read_versions(self._home_redis)).items()
+            if home_version > versions.get(tenant, _NO_VERSION)
+            and home_version > self._foreign_versions.get(tenant, _NO_VERSION)
         ]
         for start in range(0, len(newer), _MAX_BATCH_SNAPSHOTS):
             tenants = newer[start : start + _MAX_BATCH_SNAPSHOTS]
@@ -80,7 +82,7 @@ class SnapshotReplicator:
         try:
             snapshot = decode_snapshot(data)
         except msgspec.MsgspecError as error:
-            # The schema is newer, so it is not known to which region the tenant is pinned.
+            # A newer Caret wrote the snapshot, so this relay cannot read the tenant's region.
             log.error("relay.unreadable", tenant_id=tenant.decode(), error=type(error).__name__)
             return
         if snapshot.region not in (None, self._region) and not is_present:

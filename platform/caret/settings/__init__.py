@@ -127,8 +127,8 @@ STORAGES = {
     "content": storage_from(
         "CARET_CONTENT_STORAGE", env_text("CARET_CONTENT_STORAGE", str(EMBEDDED.home / "content"))
     ),
-    # Tombstones of destroyed keys and erasures. They are not in the database, because restoring it
-    # would bring back an older state.
+    # Tombstones of destroyed encryption keys and erasures. They are not in the database, because
+    # restoring it would bring back an older state.
     "destroyed_keys": storage_from(
         "CARET_TOMBSTONE_STORAGE",
         env_text("CARET_TOMBSTONE_STORAGE", str(EMBEDDED.home / "destroyed-keys")),
@@ -272,8 +272,8 @@ TRANSFERS = env_list("CARET_DATA_TRANSFERS", separator="|")  # "COUNTRY, safegua
 STRIPE_KEY = env_optional_secret("CARET_STRIPE_KEY", default_file=EMBEDDED.secrets / "stripe-key")
 STRIPE_URL = env_text("CARET_STRIPE_URL", "https://api.stripe.com")
 
-# Credentials for reporting leaked keys (see console.api.leak_report_auth); without either, reports
-# are rejected.
+# Reports of leaked keys are authenticated by this secret, or by GitHub's signature (see
+# console.api.leak_report_auth). None: reports with a secret are rejected.
 LEAK_REPORT_SECRET = env_optional_secret(
     "CARET_LEAK_REPORT_SECRET", default_file=EMBEDDED.secrets / "leak-report-secret"
 )
@@ -288,8 +288,8 @@ EMBEDDINGS_URL = env_text(
 EMBEDDINGS_MODEL = env_text("CARET_EMBEDDINGS_MODEL", "all-minilm-l6-v2")
 
 # The operator's own networks. The SIEMs, webhooks and identity providers that tenants choose may be
-# in these networks, even without encryption. Otherwise, they must have public IP addresses, and the
-# connections must be encrypted.
+# in these networks, even without encryption. Outside of them, they must have public IP addresses,
+# and the connections must be encrypted.
 PRIVATE_TARGETS = env_networks("CARET_ALLOWED_PRIVATE_NETWORKS")
 # DNS server (IP address, port) that confirms tenants' domains; None: the machine's DNS servers.
 DOMAIN_RESOLVER = env_server("CARET_DOMAIN_RESOLVER")
@@ -312,8 +312,8 @@ CELERY_TASK_REJECT_ON_WORKER_LOST = True
 # A task that hangs blocks one of few processes. After an hour, Redis would deliver an
 # unacknowledged task to a second worker while the first still runs it. So both limits are less than
 # an hour.
-# Every task can be interrupted: finished work is stored, and the next run continues. Therefore,
-# handlers of all errors raise SoftTimeLimitExceeded again.
+# Every task can be interrupted: finished work is stored, and the next run continues. Therefore, no
+# `except Exception` in a task may swallow SoftTimeLimitExceeded.
 CELERY_TASK_SOFT_TIME_LIMIT = 30 * 60  # raises in the task, which rolls back and releases its locks
 CELERY_TASK_TIME_LIMIT = 35 * 60  # kills the worker process
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True

@@ -36,7 +36,8 @@ class _Offer:
 
     item: InlineItem
     alternatives: list[_Alternative] | None = None  # None: not requested yet
-    # Since the last request. VS Code, not the user, then invokes the suggestion.
+    # The suggestion has grown since the editor's last request. VS Code then sends the next request
+    # by itself, although it says that the user invoked it.
     has_grown: bool = False
 
     def is_same(self, item: InlineItem) -> bool:
@@ -62,7 +63,9 @@ class Alternatives:
         self._new_id = new_id
         self._offers: dict[str, _Offer] = {}  # by the file's URI
 
-    async def find(self, uri: str, item: InlineItem, *, is_invoked: bool) -> list[InlineItem]:
+    async def get_or_request(
+        self, uri: str, item: InlineItem, *, is_invoked: bool
+    ) -> list[InlineItem]:
         """Return the alternatives to an item, if the user invoked it where it was already offered.
 
         The first such call requests them, later ones return them again. Any other call returns an
@@ -89,7 +92,8 @@ class Alternatives:
     def find_inserted(self, uri: str, edit: TextEdit) -> ShownSuggestion | None:
         """Return the alternative whose whole text an edit inserts; None if there is none."""
         offer = self._offers.get(uri)
-        for alternative in (offer and offer.alternatives) or ():
+        alternatives = None if offer is None else offer.alternatives
+        for alternative in alternatives or ():
             if edit.inserted == alternative.text:
                 return ShownSuggestion(
                     alternative.id, edit.at, alternative.text, request_id=alternative.request_id

@@ -167,6 +167,7 @@ class Chat:
         repository = file.repository_name if file else ""
         if CompletionMode.CHAT not in self._state.modes_of(repository):
             return SkipReason.CHAT_OFF
+        # Any other question is asked without the file, if the file must not be sent.
         is_about_code = request.start != request.end or request.turns[-1].command is not None
         if file is not None and is_about_code and not self._state.can_send(file):
             return KIND_REASONS.get(file.kind, SkipReason.EXCLUDED)
@@ -229,6 +230,6 @@ def _describe(context: ChatContext, file: OpenFile | None) -> SentContext:
     code = context.selection
     lines = None
     if code is not None:
-        lines = (code.first_line, code.first_line + code.text.rstrip("\n").count("\n"))
+        lines = (code.first_line, code.last_line)
     withheld = file.path if file is not None and not context.path else None
     return SentContext(tuple(sent_file.path for sent_file in context.files), lines, withheld)

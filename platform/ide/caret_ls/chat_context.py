@@ -52,6 +52,11 @@ class SelectedCode:
     first_line: int  # number of its first line in the file, from 1
     is_selected: bool = True  # False: nothing is selected, and this is the line of the cursor
 
+    @property
+    def last_line(self) -> int:
+        """The number of its last line in the file, without blank lines at the end."""
+        return self.first_line + self.text.rstrip("\n").count("\n")
+
 
 @dataclass(frozen=True, slots=True)
 class ChatContext:
@@ -98,11 +103,10 @@ def _quote(context: ChatContext) -> str:
     code = context.selection
     if code is None:
         return ""
-    last_line = code.first_line + code.text.rstrip("\n").count("\n")
     label = "Selected code" if code.is_selected else "The cursor is at this code"
-    fence = "`" * (3 if "```" not in code.text else 5)
+    fence = "`" * (3 if "```" not in code.text else 5)  # longer than a fence in the code itself
     text = code.text.strip("\n")
     return (
-        f"{label}, `{code.path}`, lines {code.first_line} to {last_line}:\n\n"
+        f"{label}, `{code.path}`, lines {code.first_line} to {code.last_line}:\n\n"
         f"{fence}{code.language}\n{text}\n{fence}"
     )

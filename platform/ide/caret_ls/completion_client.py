@@ -31,6 +31,7 @@ MAX_RESPONSE_S: Final = 20.0
 # not draw the text a hundred times a second.
 GROW_EVERY_S: Final = 0.05
 _TOO_SLOW: Final = "deadline_exceeded"  # the gateway's error code
+# Error codes after which the known policy may be out of date.
 _POLICY_CODES: Final = ("path_excluded", "path_required", "feature_disabled", "insufficient_scope")
 
 
@@ -90,8 +91,8 @@ class CompletionClient:
         self._backoff_until_s = 0.0
         self._handlers.board.set(is_over_budget=False)
 
-    def find_matching(self, context: CompletionContext) -> InFlightRequest | None:
-        """Return the file's request if it matches the context; otherwise cancel it.
+    def join_or_cancel(self, context: CompletionContext) -> InFlightRequest | None:
+        """Return the file's request if it matches the context. Cancel one that does not match.
 
         None: no request matches.
         """
@@ -227,6 +228,7 @@ class CompletionClient:
 
     def _record_result(self, flight: InFlightRequest, result: CompletionResult) -> None:
         if result.finish_reason in (*_COMPLETE_REASONS, "filtered") or flight.offered:
+            # Even without text: the same context is then not requested again.
             self._handlers.cache.store(_whole_suggestion(flight, result))
         if (
             result.finish_reason in (*_COMPLETE_REASONS, "filtered", _TOO_SLOW)
@@ -260,7 +262,8 @@ class CompletionClient:
 def _whole_suggestion(flight: InFlightRequest, result: CompletionResult) -> Suggestion:
     """Return the suggestion of a finished request.
 
-    If the request failed, or its text is blank, the suggestion has the text that was offered.
+    If the request failed, or its text is blank, the suggestion has the text that was offered, which
+    may be empty.
     """
     text = (
         result.text

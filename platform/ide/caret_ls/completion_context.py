@@ -22,5 +22,6 @@ class CompletionContext:
     @property
     def line_after(self) -> str:
         """The part of the cursor's line after the cursor, without the line end."""
-        end = min((at for at in map(self.suffix.find, "\r\n") if at >= 0), default=None)
+        positions = (self.suffix.find("\n"), self.suffix.find("\r"))
+        end = min((position for position in positions if position >= 0), default=None)
         return self.suffix[:end]

@@ -230,7 +230,7 @@ class CompletionProvider:
         self, file: OpenFile, context: CompletionContext
     ) -> RemainingSuggestion | SkipReason:
         for _ in range(_MAX_TRIES):
-            flight = self._client.find_matching(context)
+            flight = self._client.join_or_cancel(context)
             if flight is None:
                 reason = self._find_wait_reason(context)
                 if reason is not None:
@@ -304,7 +304,7 @@ class CompletionProvider:
                 remaining.suggestion.id,
                 file.buffer.to_offset(position),
                 text,
-                num_from_list=len(lead),
+                num_lead_chars=len(lead),
                 request_id=remaining.suggestion.request_id,
                 is_whole=remaining.suggestion.is_whole,
                 num_before=len(remaining.suggestion.text) - len(remaining.text),

@@ -82,10 +82,11 @@ class Debouncer:
 
         `reserve` is the number of requests that must then be left in the allowance.
         """
-        response_ms = _median(self._responses_ms)
-        is_fast = response_ms <= min(USUAL_RESPONSE_MS, self._usual_gap_ms() or USUAL_RESPONSE_MS)
+        next_key_ms = self._usual_gap_ms() or USUAL_RESPONSE_MS  # if the gap is not known yet
+        is_fast = _median(self._responses_ms) <= min(USUAL_RESPONSE_MS, next_key_ms)
         has_allowance = self._allowance >= 1 + reserve
-        return is_fast and has_allowance and self.min_delay_ms <= MIN_DELAY_MS
+        has_longer_delay = self.min_delay_ms > MIN_DELAY_MS  # the user has set it
+        return is_fast and has_allowance and not has_longer_delay
 
     def _compute_delay_ms(self) -> float:
         slow_ms = max(_median(self._responses_ms) - USUAL_RESPONSE_MS, 0.0)

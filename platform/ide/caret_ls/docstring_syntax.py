@@ -26,11 +26,17 @@ _COLON: Final = re.compile(r":\s*(?:#.*)?$")
 _PYTHON_HEAD: Final = re.compile(r"^(\s*)(?:async\s+)?(?:def|class)\s+\w+")
 _STARS_HEAD: Final = re.compile(
     r"""^(\s*)(?:
+        # JavaScript and similar: export async function area(...
         (?:export\s+|default\s+|declare\s+|async\s+)*(?:function\*?|class|interface|trait|enum)\b
+        # Rust: pub(crate) fn area(...
         | (?:pub(?:\([\w:]+\))?\s+|unsafe\s+|async\s+|extern\s+|const\s+)*(?:fn|struct|impl)\b
+        # Go and Swift: func (shape Shape) Area(...
         | func\s+(?:\([^)]*\)\s*)?\w+
+        # JavaScript: const area = (shape) =>
         | (?:export\s+)?(?:const|let|var)\s+\w+[^=]*=\s*(?:async\s*)?(?:\([^)]*\)|\w+)[^=]*=>
+        # Kotlin: override fun area(...
         | (?:override\s+|suspend\s+|private\s+|public\s+|internal\s+)*fun\s
+        # C, C++, Java, C#, and methods in JavaScript: static int area(Shape shape) {
         | (?!(?:if|for|while|switch|catch|return|else|do|new|throw|await)\b)
           (?:[\w<>\[\],.?:&*]+\s+)*[*&]?[\w$~]+\s*\([^;]*\)?[^;=]*\{\s*$
     )""",

@@ -139,7 +139,10 @@ class DocstringWriter:
 
 
 def _close(place: DocstringPlace, text: str) -> str:
-    """Return the text up to the closing marks, with them. They are added if they are missing."""
+    """Return the text with the closing marks at its end.
+
+    If the model has written the marks itself, the text after them is dropped.
+    """
     end = _QUOTES if place.opening.endswith(_QUOTES) else "*/"
     body = text.partition(end)[0].rstrip()
     indent = place.opening[: len(place.opening) - len(place.opening.lstrip())]

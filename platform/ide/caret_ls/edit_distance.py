@@ -16,7 +16,7 @@ def edit_distance(first: str, second: str) -> int:
         return len(second)
     positions: dict[str, int] = {}  # of each character in `first`, as a bit vector
     for index, character in enumerate(first):
-        positions[character] = positions.get(character, 0) | 1 << index
+        positions[character] = positions.get(character, 0) | (1 << index)
     mask, last = (1 << len(first)) - 1, 1 << (len(first) - 1)
     # Rows of the column whose distance is 1 more, or 1 less, than that of the row before.
     # `distance` is that of the last row.
@@ -30,7 +30,7 @@ def edit_distance(first: str, second: str) -> int:
         distance += bool(right_rises & last) - bool(right_falls & last)
         # After the shift, each bit is about the row before. Before the first row, the distance
         # rises in each column.
-        right_rises = (right_rises << 1 | 1) & mask
+        right_rises = ((right_rises << 1) | 1) & mask
         right_falls = (right_falls << 1) & mask
         rises = right_falls | (mask & ~(diagonal | right_rises))
         falls = right_rises & diagonal

@@ -231,6 +231,7 @@ class GatewayConnection:
 
 
 def _open(address: Address) -> connect:
+    # `http://` becomes `ws://`, and `https://` becomes `wss://`.
     url = address.url.replace("http", "ws", 1).rstrip("/") + "/v1/stream"
     headers = {"Authorization": f"Bearer {address.key}"}
     if address.editor:
@@ -245,6 +246,6 @@ def _open(address: Address) -> connect:
         compression=None,
         max_size=None,
         open_timeout=_OPEN_TIMEOUT_S,
-        close_timeout=1,
+        close_timeout=1,  # seconds
         **options,
     )

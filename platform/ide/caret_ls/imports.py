@@ -53,6 +53,7 @@ def imports_of(language: str, text: str) -> tuple[str, ...]:
     if pattern is None:
         return ()
     matches = pattern.finditer(text, 0, _HEAD_CHARS)
+    # Only one group of a match has text: each alternative of a pattern has its own group.
     names = dict.fromkeys(next(filter(None, match.groups()), "") for match in matches)
     return tuple(name for name in names if name)[:_MAX_IMPORTS]
 

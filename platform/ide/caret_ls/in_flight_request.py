@@ -1,7 +1,7 @@
 """A request in flight. Later keystrokes may join it as long as they match its text.
 
 The gateway may withdraw a completion until its first line that is not blank is complete. Once the
-line break after it has arrived, the text has passed the gateway's filter. It is final then.
+line break after this line has arrived, the text has passed the gateway's filter and is final.
 """
 
 import asyncio

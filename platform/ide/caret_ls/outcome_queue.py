@@ -28,7 +28,7 @@ class OutcomeQueue:
         self._send_frame = send_frame
         self._clock = clock
         self._unsent: deque[Frame] = deque(maxlen=MAX_UNSENT)
-        # With the monotonic time of sending.
+        # Each with the monotonic time at which it was sent, the oldest first.
         self._sent_frames: deque[tuple[float, Frame]] = deque(maxlen=MAX_UNSENT)
 
     def add(self, frame: Frame) -> None:

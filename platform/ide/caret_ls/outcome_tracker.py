@@ -63,12 +63,12 @@ class EditorOutcome:
 
 @dataclass(frozen=True, slots=True)
 class ShownSuggestion:
-    """A suggestion to show. Its first `num_from_list` characters are from the completion list."""
+    """A suggestion to show. Its text may begin with a lead, which the model did not generate."""
 
     id: str  # of the request on the connection
     at: int  # start in the file, in characters
     text: str
-    num_from_list: int = 0
+    num_lead_chars: int = 0  # the rest of the selected list item, and marks that open a docstring
     request_id: str = ""  # the ID that all gateways know; "": not received
     is_whole: bool = True  # False: more text may arrive (`OutcomeTracker.grow`)
     num_before: int = 0  # characters of the whole suggestion that were typed before it was shown
@@ -82,11 +82,11 @@ class _VisibleSuggestion:
     id: str
     at: int  # start in the file, in characters
     text: str  # including the consumed characters
-    num_from_list: int
+    num_lead_chars: int  # as in ShownSuggestion; after a repeated request, consumed ones included
     shown_s: float  # when the editor got it
     request_id: str
     is_whole: bool
-    initial_num_from_list: int  # num_from_list when it appeared
+    initial_num_lead_chars: int  # num_lead_chars when it appeared
     num_before: int  # as in ShownSuggestion
     # The display latency is the time from sending the request to the first text on the screen.
     sent_s: float | None  # None: the suggestion was there before it was needed
@@ -95,8 +95,8 @@ class _VisibleSuggestion:
     num_accepted: int = 0  # number of these that were accepted in parts
 
     def consume(self, typed_text: str) -> str:
-        """Count characters as consumed; return those that are not from the completion list."""
-        suggested_part = typed_text[max(self.num_from_list - self.num_consumed, 0) :]
+        """Count characters as consumed; return those after the lead."""
+        suggested_part = typed_text[max(self.num_lead_chars - self.num_consumed, 0) :]
         self.num_consumed += len(typed_text)
         return suggested_part
 
@@ -142,7 +142,7 @@ class OutcomeTracker:
         """Note that a suggestion is shown; return False if it was visible before."""
         visible = self._visible.get(uri)
         if visible is not None and visible.id == suggestion.id:
-            visible.num_from_list = visible.num_consumed + suggestion.num_from_list
+            visible.num_lead_chars = visible.num_consumed + suggestion.num_lead_chars
             visible.text = visible.text[: visible.num_consumed] + suggestion.text
             visible.is_whole = suggestion.is_whole
             return False
@@ -151,11 +151,11 @@ class OutcomeTracker:
             suggestion.id,
             suggestion.at,
             suggestion.text,
-            suggestion.num_from_list,
+            suggestion.num_lead_chars,
             now_s,
             suggestion.request_id,
             is_whole=suggestion.is_whole,
-            initial_num_from_list=suggestion.num_from_list,
+            initial_num_lead_chars=suggestion.num_lead_chars,
             num_before=suggestion.num_before,
             sent_s=suggestion.sent_s,
             displayed_s=now_s,
@@ -173,10 +173,11 @@ class OutcomeTracker:
         for uri, visible in list(self._visible.items()):
             if visible.id != id:
                 continue
-            list_part = visible.text[: visible.initial_num_from_list]
-            visible.text = list_part + text[visible.num_before :]
+            lead = visible.text[: visible.initial_num_lead_chars]
+            visible.text = lead + text[visible.num_before :]
             visible.is_whole = is_whole
             visible.request_id = request_id or visible.request_id
+            # The user has already typed or accepted all of it.
             if visible.is_whole and visible.num_consumed >= len(visible.text):
                 self._report_shown(visible, now_s, is_certain=visible.num_accepted > 0)
                 del self._visible[uri]
@@ -330,7 +331,7 @@ class OutcomeTracker:
         `is_certain`: the user has accepted the suggestion or a part of it, so it was seen.
         """
         if is_certain or _is_seen(visible, now_s):
-            suggested_text = visible.text[visible.initial_num_from_list :]
+            suggested_text = visible.text[visible.initial_num_lead_chars :]
             outcome = _build_outcome(visible, EditorOutcomeEvent.SHOWN, now_s, suggested_text)
             self._emit(replace(outcome, display_ms=_display_ms(visible)))
 

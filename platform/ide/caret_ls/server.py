@@ -306,7 +306,9 @@ def _add_completions(server: CaretServer) -> None:
         offer = await server.session.completions.provide(uri, request)
         if offer is None:
             return types.InlineCompletionList([])
-        others = await server.session.alternatives.find(uri, offer, is_invoked=request.is_invoked)
+        others = await server.session.alternatives.get_or_request(
+            uri, offer, is_invoked=request.is_invoked
+        )
         return types.InlineCompletionList([to_lsp_item(item) for item in (offer, *others)])
 
     @server.feature(SUGGESTION_DISPLAYED)

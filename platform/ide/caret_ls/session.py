@@ -242,6 +242,7 @@ class Session:
     def on_state(self, state: ConnectionState) -> None:
         _log.info("link.%s", state)
         is_connected = state is ConnectionState.CONNECTED
+        # Before the first settings, there is no API key that the gateway could have refused.
         is_refused = state is ConnectionState.UNAUTHENTICATED and self._gateway_url is not None
         reason = SignedOutReason.KEY_REFUSED if is_refused else None
         self.board.set(is_connected=is_connected, signed_out_reason=self._no_key_reason or reason)

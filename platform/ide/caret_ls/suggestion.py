@@ -37,7 +37,8 @@ class RemainingSuggestion:
     # Number of characters after the cursor that the text replaces: closing brackets and quotes that
     # the editor has inserted, and that the suggestion also contains.
     replaces: int
-    sent_s: float | None = None  # when the request was sent; None: the text was there already
+    # Monotonic time at which the request was sent; None: the text was already in the cache.
+    sent_s: float | None = None
 
     @property
     def is_typed_into(self) -> bool:
@@ -66,8 +67,8 @@ def remaining_at(
     """Return the rest of a suggestion if the user typed `num_typed` characters of it.
 
     These are the last characters before the cursor. None: they are not the start of the suggestion,
-    the place is another one, or only white space is left. If the rest is empty, the request for
-    this place had no text.
+    the text around the cursor is not that of the request, or only white space is left. The rest is
+    empty only if the suggestion is empty: the gateway had no text for this place.
     """
     request_offset = len(context.prefix) - num_typed
     remaining_text = suggestion.text[num_typed:]

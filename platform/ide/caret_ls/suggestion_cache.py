@@ -1,8 +1,9 @@
 """A cache of suggestions. While the user types the text of one, no new request is needed. Pure.
 
 A suggestion is stored under the text that was before the cursor in the line of its request. Since
-then, the user may have typed a part of it. So each position before the present cursor may be the
-one of a request: the text before it is a possible cache key, and the text after it was typed since.
+then, the user may have typed a part of it. So any position up to the present cursor may be the
+position of a request. The text before this position is then the cache key, and the text after it
+was typed since.
 """
 
 from collections import OrderedDict

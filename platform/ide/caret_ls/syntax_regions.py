@@ -78,7 +78,10 @@ def region_at(language: str, prefix: str) -> SyntaxRegion:
 
 @lru_cache(maxsize=8)
 def _state_after(rules: _Rules, lines: str) -> _ScanState:
-    """Return the state after whole lines. It is cached, because typing rarely changes them."""
+    """Return the state after whole lines.
+
+    The state is cached, because typing rarely changes the lines before the cursor's line.
+    """
     return _scan(rules, lines, _IN_CODE)
 
 

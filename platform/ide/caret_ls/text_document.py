@@ -101,7 +101,8 @@ class TextDocument:
         old_text = "".join(old_lines)
         deleted_text = old_text[len(head) : len(old_text) - len(tail)]
         middle = head + text + tail
-        # Adjacent CR and LF form a single line end.
+        # If the new text begins with LF and the line before ends with CR, both form a single line
+        # end. So that line is also built anew.
         if middle.startswith("\n") and first and self._lines[first - 1].endswith("\r"):
             first -= 1
             middle = self._lines[first] + middle
@@ -152,8 +153,9 @@ def _count_common(one: Sequence[str], other: Sequence[str]) -> int:
 
     The binary search compares slices, which is faster than a loop over single characters.
     """
-    lengths = range(min(len(one), len(other)))
-    return bisect_left(lengths, True, key=lambda last: one[: last + 1] != other[: last + 1])
+    indexes = range(min(len(one), len(other)))
+    # The first index up to which the two differ is the length of their common start.
+    return bisect_left(indexes, True, key=lambda index: one[: index + 1] != other[: index + 1])
 
 
 def chars_from_utf16(text: str, units: int) -> int:

@@ -17,7 +17,8 @@ _MAX_TYPED_CHARS: Final = 2  # in one edit: a key, and a bracket that the editor
 class TypingCount:
     def __init__(self) -> None:
         self._chars: Counter[str] = Counter()  # by language
-        self._last_report_s: float | None = None  # monotonic time; None: not counting yet
+        # Monotonic time of the last report, or of the first call of take_due; None: no call yet.
+        self._last_report_s: float | None = None
 
     def add(self, language: str) -> None:
         """Count one typed character."""

@@ -41,7 +41,7 @@ class OpenFile:
     has_selection: bool = False
     revision: int = 0  # incremented by each change
     version: int = 0  # the editor's number of the text
-    _text: str | None = field(default=None, repr=False)  # None: changed since it was last read
+    _text: str | None = field(default=None, repr=False)  # None: not read since the last change
     _imports: tuple[str, ...] = ()
 
     @property
@@ -88,7 +88,10 @@ class OpenFile:
     def context_at(
         self, position: Position, *, is_invoked: bool, lead: str = ""
     ) -> CompletionContext:
-        """Return the context of a completion, as if `lead` stood before the cursor."""
+        """Return the context of a completion, as if `lead` stood before the cursor.
+
+        `lead` is the untyped rest of the selected item of a completion list, for example.
+        """
         return CompletionContext(
             uri=self.uri,
             path=self.path,

@@ -31,6 +31,7 @@ def is_exhausted(
     remaining_micros = month_spend.limit_of_budget(budget) - month_spend.spent_of_budget(budget)
     if not budget.is_hard:
         return remaining_micros <= 0
+    # The reservation is 0 if nothing has a price. A budget with nothing left is used up even then.
     return remaining_micros < max(1, min_reservation_micros)
 
 

@@ -94,16 +94,17 @@ class TenantMonthSpend:
 
 
 def read_month_spend(tenant_id: TenantId, month: date) -> TenantMonthSpend:
-    """Read a month's spending, inside the tenant's scope. Two queries."""
+    """Read a month's spending. Must run inside the tenant's scope. Two queries."""
     rows = MonthSpend.objects.filter(tenant_id=tenant_id, month=month)
     return build_month_spend(tenant_id, dict(rows.values_list("holder", "micros")))
 
 
 def build_month_spend(tenant_id: TenantId, by_holder: Mapping[str, int]) -> TenantMonthSpend:
-    """Combine the spending of a month with the current members, inside the tenant's scope.
+    """Combine the spending of a month with the current members of the tenant and of its teams.
 
-    One query.
+    Must run inside the tenant's scope. One query.
     """
+    # One query for both: in the rows of the tenant's own members, the team ID is NULL.
     members = Membership.objects.filter(tenant_id=tenant_id, ended_at=None).annotate(
         team_id=Value(None, output_field=UUIDField())
     )

@@ -186,7 +186,7 @@ def _record_change(
     actor: Actor,
     action: str,
     budget_id: UUID,
-    change: tuple[ChangeFields | None, ChangeFields | None],
+    change: tuple[ChangeFields | None, ChangeFields | None],  # before and after
     now: datetime,
 ) -> None:
     target = format_audit_target(budget_id)

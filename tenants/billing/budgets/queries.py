@@ -95,14 +95,15 @@ def find_budget(*, actor: Actor, budget_id: UUID, now: datetime) -> BudgetView:
 
 
 def read_spending_limits(tenant_id: TenantId, *, now: datetime) -> SpendingLimits:
-    """Return the prices and hard budgets that gateways need, inside the tenant's scope.
+    """Return the prices and hard budgets that gateways need.
 
-    If there is no hard budget, the result is empty.
+    If there is no hard budget, the result is empty. Must run inside the tenant's scope.
     """
     hard_rows = list(Budget.objects.filter(tenant_id=tenant_id, is_hard=True).order_by("id"))
     if not hard_rows:
         return SpendingLimits()
-    month_spend = build_month_spend(tenant_id, {})  # only for the current members
+    # Gateways count the spending in Redis, so it is left out. Only the current members are needed.
+    month_spend = build_month_spend(tenant_id, {})
     return SpendingLimits(
         prices=read_price_book(tenant_id).list_prices_from(utc_day(now)),
         budgets=tuple(_to_hard_budget(budget, month_spend) for budget in hard_rows),

@@ -103,7 +103,7 @@ def preview_budget(
 
 
 def _list_members(budget: Budget, month_spend: TenantMonthSpend) -> frozenset[str]:
-    """Return the current members that a budget applies to."""
+    """Return the IDs of the current members that a budget applies to."""
     if budget.scope == BudgetScope.TENANT:
         return month_spend.members
     return month_spend.users_of_budget(budget) & month_spend.members

@@ -105,7 +105,7 @@ def change_customer(*, actor: Actor, customer: InvoiceParty, now: datetime) -> N
 
 
 def read_billing_profile(tenant_id: TenantId) -> tuple[InvoiceParty, InvoiceTax]:
-    """Return the customer and the tax, inside the tenant's scope.
+    """Return the customer and the tax. Must run inside the tenant's scope.
 
     If there is no billing profile, the customer has only the tenant's name, and there is no tax.
     """

@@ -98,14 +98,14 @@ def _describe_document(document: InvoiceDocument) -> dict[str, Any]:
         "BT-72": last_day.isoformat(),  # the schema also requires a delivery date
         "BT-73": document.period_from,
         "BT-74": last_day.isoformat(),
-        "BT-106": _write_cents(sign * document.subtotal_cents),
-        "BT-109": _write_cents(sign * net_cents),
+        "BT-106": _write_cents(sign * document.subtotal_cents),  # sum of the lines
+        "BT-109": _write_cents(sign * net_cents),  # total before tax
         "BT-110": _write_cents(sign * document.tax_cents),
-        "BT-112": _write_cents(sign * document.total_cents),
-        "BT-115": _write_cents(sign * document.total_cents),
+        "BT-112": _write_cents(sign * document.total_cents),  # total with tax
+        "BT-115": _write_cents(sign * document.total_cents),  # amount to pay
         "BG-4": _describe_party(head.issuer),
         "BG-7": _describe_party(head.customer),
-        "BG-23": [
+        "BG-23": [  # the tax of each rate
             {
                 "BT-116": _write_cents(sign * net_cents),
                 "BT-117": _write_cents(sign * document.tax_cents),
@@ -166,17 +166,18 @@ def _describe_line(
     is_tokens = line.price_for > 1  # only the price of tokens is for more than one unit
     # Prices must not be negative. So a line that reduces the sum has a negative quantity.
     piece = "-1" if amount_cents < 0 else "1"
+    used_month = line.used_in[:7]  # such as 2026-11
     return {
         "BT-126": str(number),
         "BT-129": str(line.quantity) if is_tokens else piece,
         "BT-130": _PIECE,
         "BT-131": _write_cents(amount_cents),
         "BT-146": _write_price(line) if is_tokens else _write_cents(abs(amount_cents)),
-        "BT-149": str(line.price_for) if is_tokens else "1",
+        "BT-149": str(line.price_for) if is_tokens else "1",  # the price is for this quantity
         "BT-151": _STANDARD_RATE,
         "BT-152": _write_rate(document),
         "BT-153": line.description,
-        "BT-154": f"{line.quantity} {line.unit}, used in {line.used_in[:7]}" if line.unit else "",
+        "BT-154": f"{line.quantity} {line.unit}, used in {used_month}" if line.unit else "",
     }
 
 

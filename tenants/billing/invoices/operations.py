@@ -114,7 +114,7 @@ def issue_due_invoices(tenant_id: TenantId, *, now: datetime) -> list[str]:
     A month without usage and seats has no invoice. `now` must come from choose_billing_time.
 
     All usage that has arrived before this call is rated first. Usage that arrives during the call
-    does not delay the invoices: otherwise a busy tenant might never get one.
+    does not delay the invoices, because a busy tenant might then never get one.
 
     Raises NotFound for a tenant without a plan.
     """
@@ -164,7 +164,7 @@ def issue_credit_note(
 
 
 def _list_due_months(state: BillingState, newest: int, now: datetime) -> list[date]:
-    """Return the months to invoice: with usage or seats, over for GRACE, and not invoiced yet.
+    """Return the months to invoice: not invoiced yet, with usage or seats, and complete.
 
     Return no month until usage is rated up to the batch number `newest`.
     """
@@ -178,6 +178,7 @@ def _list_due_months(state: BillingState, newest: int, now: datetime) -> list[da
 
 
 def _is_month_complete(state: BillingState, month: date, now: datetime) -> bool:
+    """Return whether the month ended at least GRACE ago, and all its seats are posted."""
     next_month = start_of_next_month(month)
     last_posted_day = state.seats_booked_on
     are_seats_posted = last_posted_day is not None and last_posted_day >= next_month - ONE_DAY
@@ -260,11 +261,10 @@ def _post_document(
     postings: list[Posting],
     now: datetime,
 ) -> None:
+    last_day_of_month = start_of_next_month(draft.month) - ONE_DAY
     draft_transaction = TransactionDraft(
         source=TransactionSource(kind, str(state.last_invoice_number)),
-        day=utc_day(now)
-        if kind is SourceKind.CREDIT_NOTE
-        else start_of_next_month(draft.month) - ONE_DAY,
+        day=utc_day(now) if kind is SourceKind.CREDIT_NOTE else last_day_of_month,
         month=draft.month,
         memo=f"{draft.head.number} {draft.head.reason}".strip(),
         postings=[posting for posting in postings if posting.amount_micros],

@@ -53,6 +53,8 @@ _LOGO_WIDTH, _LOGO_HEIGHT = 60 * mm, 18 * mm  # the logo is scaled to fit into t
 _INK, _GREY, _RULE = HexColor("#1b1f24"), HexColor("#5f6b7a"), HexColor("#d5dae0")
 _ACCENT: Final = HexColor("#2f5bd3")
 _TITLES: Final = {DocumentKind.INVOICE: "Invoice", DocumentKind.CREDIT_NOTE: "Credit note"}
+# In the TableStyles below, a command applies to the cells from one (column, row) to another. They
+# count from 0; -1 is the last one.
 
 
 def render_pdf(document: InvoiceDocument, *, logo: Path | None = None) -> bytes:

@@ -1,7 +1,7 @@
 """Queries of invoices and credit notes.
 
 A document is rebuilt from its stored header and the ledger, and checked against its stored digest.
-Lists show only what is stored.
+Lists show only the stored values, without this check.
 """
 
 import hashlib
@@ -134,9 +134,10 @@ def find_invoice(*, actor: Actor, number: int) -> InvoiceView:
 
 
 def build_invoice_view(row: Invoice, usage_lines: Sequence[UsageLine]) -> InvoiceView:
-    """Rebuild a document, inside the tenant's scope. Raises InvoiceNotReproducible.
+    """Rebuild a document. Raises InvoiceNotReproducible.
 
-    `usage_lines` are those of the invoice's month; a credit note has none.
+    `usage_lines` are those of the invoice's month; a credit note has none. Must run inside the
+    tenant's scope.
     """
     try:
         document = build_document(
@@ -172,6 +173,7 @@ def read_usage_lines(tenant_id: TenantId, month: date) -> list[UsageLine]:
         .values_list("line", "day", "price_micros")
         .annotate(quantity=Sum("quantity"), amount_micros=Sum("amount_micros"))
     )
+    # Only entries of revenue have a line. They are credits, so their amounts are negative.
     return [
         UsageLine(line, day, int(quantity), price, -int(amount))
         for line, day, price, quantity, amount in sums
@@ -194,6 +196,7 @@ def compute_ledger_totals(entries: Iterable[tuple[str, int]]) -> LedgerTotals:
     An entry is an account and its micros. Each account has at most one entry.
     """
     by_account = dict(entries)
+    # These accounts get only whole cents from documents, so the divisions have no remainder.
     total = by_account.get(LedgerAccountCode.RECEIVABLE, 0) // MICROS_PER_CENT
     credit = by_account.get(LedgerAccountCode.CREDITS, 0) // MICROS_PER_CENT
     tax = -by_account.get(LedgerAccountCode.TAX, 0) // MICROS_PER_CENT

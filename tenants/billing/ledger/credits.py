@@ -65,8 +65,8 @@ def grant_credit(*, actor: Actor, amount_micros: int, reason: str, now: datetime
 
 
 def read_credit_balance(tenant_id: TenantId) -> int:
-    """Return the remaining credit in micros, inside the tenant's scope."""
-    # Most transactions are of other kinds, so the query does not read their entries.
+    """Return the remaining credit in micros. Must run inside the tenant's scope."""
+    # Most transactions have other sources. With this condition, the query skips their entries.
     transactions = LedgerTransaction.objects.filter(
         tenant_id=tenant_id, source_kind__in=_CREDIT_SOURCES
     )

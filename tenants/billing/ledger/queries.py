@@ -181,9 +181,9 @@ def _to_entry_view(entry: LedgerEntry) -> LedgerEntryView:
 
 
 def find_open_month(state: BillingState) -> date:
-    """Return the month after the last invoiced one, inside the tenant's scope.
+    """Return the month after the last invoiced one. Must run inside the tenant's scope.
 
-    Before the first invoice, this is the month of the first subscription.
+    Before the first invoice, return the month of the first subscription.
     """
     if state.invoiced_month is not None:
         return start_of_next_month(state.invoiced_month)

@@ -39,7 +39,8 @@ class NewPrice:
     effective_on: date  # from 00:00 UTC
     seat_month_micros: int  # for one seat and one month
     tiers: dict[Tier, TierPrices]  # must have all tiers
-    # Prices of models, by the name that their engines serve. Other models have their tier's price.
+    # Prices by model, by the name that the engines serve. Models without an entry have the price of
+    # their tier.
     model_prices: dict[str, TierPrices] = field(default_factory=dict)
 
 

@@ -18,7 +18,8 @@ class PlanPrice:
     effective_on: date  # from 00:00 UTC
     seat_month_micros: int  # for one seat and one month
     tiers: dict[Tier, TierPrices]  # has all tiers
-    # Prices of models that do not have their tier's price, by the name that their engines serve.
+    # Prices by model, by the name that the engines serve. Models without an entry have the price of
+    # their tier.
     model_prices: dict[str, TierPrices] = field(default_factory=dict)
 
     def find_prices(self, tier: Tier, *, model: str) -> TierPrices:
@@ -36,38 +37,34 @@ class SubscriptionPrices:
 
 @dataclass(frozen=True, slots=True)
 class PriceBook:
-    plans: Sequence[SubscriptionPrices]  # by starts_on
+    """All subscriptions of a tenant. One is in force on a day: the latest that has started."""
+
+    subscriptions: Sequence[SubscriptionPrices]  # by starts_on
 
     def price_on(self, day: date) -> PlanPrice | None:
         """Return the price on a day; None: the tenant had no plan, or the plan had no price."""
-        plan = _find_latest([plan for plan in self.plans if plan.starts_on <= day])
-        if plan is None:
+        subscription = self.subscription_on(day)
+        if subscription is None:
             return None
-        return _find_latest([price for price in plan.prices if price.effective_on <= day])
+        return _find_latest([price for price in subscription.prices if price.effective_on <= day])
 
-    def plan_on(self, day: date) -> SubscriptionPrices | None:
-        return _find_latest([plan for plan in self.plans if plan.starts_on <= day])
+    def subscription_on(self, day: date) -> SubscriptionPrices | None:
+        return _find_latest([row for row in self.subscriptions if row.starts_on <= day])
 
     def next_change_after(self, day: date) -> date | None:
-        """Return the next day on which another plan or another price of the plan begins."""
-        changes = {plan.starts_on for plan in self.plans}
-        changes |= {price.effective_on for plan in self.plans for price in plan.prices}
-        later = (change for change in sorted(changes) if change > day)
-        before = (self.plan_on(day), self.price_on(day))
-        return next(
-            (
-                day_of_change
-                for day_of_change in later
-                if (self.plan_on(day_of_change), self.price_on(day_of_change)) != before
-            ),
-            None,
-        )
+        """Return the next day with another subscription or price; None: no change is known.
+
+        A new subscription counts as a change, even if it is to the same plan.
+        """
+        before = (self.subscription_on(day), self.price_on(day))
+        for start_day in self._list_start_days_after(day):
+            if (self.subscription_on(start_day), self.price_on(start_day)) != before:
+                return start_day
+        return None
 
     def list_prices_from(self, day: date) -> tuple[TokenPrices, ...]:
         """Return the price of `day` and the known later prices, in order, for the data plane."""
-        changes = {plan.starts_on for plan in self.plans}
-        changes |= {price.effective_on for plan in self.plans for price in plan.prices}
-        days = [day, *sorted(change for change in changes if change > day)]
+        days = [day, *self._list_start_days_after(day)]
         return tuple(
             TokenPrices(
                 effective_from_ms=to_unix_ms(start_of_day(first_day)),
@@ -77,6 +74,16 @@ class PriceBook:
             for first_day in days
             if (price := self.price_on(first_day)) is not None
         )
+
+    def _list_start_days_after(self, day: date) -> list[date]:
+        """Return the later days on which a subscription or a price of any of the plans starts.
+
+        The price in force may stay the same on such a day: a plan can get a new price before its
+        subscription starts, or after it has ended.
+        """
+        days = {row.starts_on for row in self.subscriptions}
+        days |= {price.effective_on for row in self.subscriptions for price in row.prices}
+        return sorted(start_day for start_day in days if start_day > day)
 
 
 def _find_latest(items: list[_Found]) -> _Found | None:

@@ -33,7 +33,7 @@ def list_plans() -> list[PlanView]:
 
 
 def read_price_book(tenant_id: TenantId) -> PriceBook:
-    """Read a tenant's prices, inside the tenant's scope. Two queries."""
+    """Read a tenant's prices. Must run inside the tenant's scope. Two queries."""
     subscriptions = Subscription.objects.filter(tenant_id=tenant_id).select_related("plan")
     rows = list(subscriptions.order_by("starts_on"))
     prices = _read_prices(row.plan_id for row in rows)
@@ -43,7 +43,10 @@ def read_price_book(tenant_id: TenantId) -> PriceBook:
 
 
 def find_currency(tenant_id: TenantId) -> Currency | None:
-    """Return the ledger's currency, inside the tenant's scope; None: the tenant has no plan."""
+    """Return the ledger's currency; None: the tenant has no plan.
+
+    Must run inside the tenant's scope.
+    """
     currencies = BillingState.objects.filter(tenant_id=tenant_id).values_list("currency", flat=True)
     code = currencies.first()
     return None if code is None else Currency(code)

@@ -46,14 +46,12 @@ def post_seat_charges(tenant_id: TenantId, *, now: datetime) -> int:
         prices = read_price_book(tenant_id)
         periods = _read_membership_periods(state, days[0], days[-1])
         open_month = find_open_month(state)
-        drafts = [
-            _draft_seats(
-                day, num_seats, price, choose_booking_month(day, open_month=open_month, now=now)
-            )
-            for day in days
-            if (price := prices.price_on(day)) is not None
-            and (num_seats := _count_seats(periods, day))
-        ]
+        drafts: list[TransactionDraft] = []
+        for day in days:
+            price, num_seats = prices.price_on(day), _count_seats(periods, day)
+            if price is not None and num_seats > 0:
+                month = choose_booking_month(day, open_month=open_month, now=now)
+                drafts.append(_draft_seats(day, num_seats, price, month))
         post_transactions(state, drafts, now=now)
         state.seats_booked_on = days[-1]
         state.save(update_fields=["seats_booked_on"])
@@ -61,10 +59,10 @@ def post_seat_charges(tenant_id: TenantId, *, now: datetime) -> int:
 
 
 def post_pending_seat_charges(tenant_id: TenantId, *, now: datetime) -> None:
-    """Post the seats of all past days that are not posted yet, inside the tenant's scope.
+    """Post the seats of all past days that are not posted yet.
 
-    Call this before a membership is reactivated: the reactivation overwrites the membership's
-    earlier period in its row.
+    Call this before a membership is reactivated, in the same transaction: the reactivation
+    overwrites the membership's earlier period in its row.
     """
     with suppress(NotFound):  # without a plan nothing is posted
         while post_seat_charges(tenant_id, now=choose_billing_time(now)) == MAX_DAYS:

@@ -29,7 +29,8 @@ class PlanInForce:
 
     name: str
     price: PlanPrice | None  # None: the plan has no price on this day
-    changes_on: date | None  # the day on which the next plan or price begins; None: no known change
+    # The day on which the next subscription or price begins; None: no known change.
+    changes_on: date | None
     next_name: str  # the plan from `changes_on`; "": no known change
     next_price: PlanPrice | None  # the price from `changes_on`; None: no known change, or no price
 
@@ -110,13 +111,13 @@ def read_currency(*, actor: Actor) -> Currency | None:
 
 def find_plan_in_force(book: PriceBook, day: date) -> PlanInForce | None:
     """Return the plan in force on a day and the next change; None: no plan is in force. Pure."""
-    plan = book.plan_on(day)
-    if plan is None:
+    subscription = book.subscription_on(day)
+    if subscription is None:
         return None
     changes_on = book.next_change_after(day)
-    following = None if changes_on is None else book.plan_on(changes_on)
+    following = None if changes_on is None else book.subscription_on(changes_on)
     return PlanInForce(
-        name=plan.plan_name,
+        name=subscription.plan_name,
         price=book.price_on(day),
         changes_on=changes_on,
         next_name="" if following is None else following.plan_name,

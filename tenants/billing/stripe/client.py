@@ -20,8 +20,8 @@ from tenants.billing.stripe.port import (
 _TIMEOUT_S: Final = 10.0
 _MAX_RESPONSE_BYTES: Final = 4 * 1024 * 1024
 _API_VERSION: Final = "2025-03-31.basil"
-# An error with this code, or with a message that starts with this text, means that Stripe already
-# has an event with this identifier.
+# If an error has this code, or if its message starts with this text, Stripe already has an event
+# with the same identifier.
 _DUPLICATE_CODE: Final = "duplicate_meter_event"
 _DUPLICATE_TEXT: Final = "An event already exists with identifier"
 _MAX_PAGES: Final = 100  # of one list

@@ -51,7 +51,7 @@ def _build_identifier(entry: LedgerEntry) -> str:
 
 
 def add_events(tenant_id: TenantId, entries: Iterable[LedgerEntry], *, now: datetime) -> None:
-    """Queue an event for each entry that has none yet, inside the tenant's scope."""
+    """Queue an event for each entry that has none yet. Must run inside the tenant's scope."""
     StripeEvent.objects.bulk_create(
         (
             StripeEvent(

@@ -93,7 +93,10 @@ def send_due_events(stripe: Stripe, tenant_id: TenantId, *, now: datetime) -> in
 
 
 def compute_stripe_backoff(num_attempts: int) -> timedelta:
-    """Return the wait between attempt `num_attempts`, counted from 1, and the next one. Pure."""
+    """Return the wait between attempt `num_attempts`, counted from 1, and the next one. Pure.
+
+    The waits are 1, 2, 4 ... minutes, up to an hour.
+    """
     doublings = min(num_attempts, _MAX_DOUBLINGS)
     return min(timedelta(seconds=30) * (1 << doublings), _MAX_WAIT)
 

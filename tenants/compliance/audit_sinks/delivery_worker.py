@@ -136,7 +136,7 @@ def _store_result_or_log(run: DeliveryRun, result: DeliveryResult, now: datetime
     # The result is lost, so the messages are delivered again, with the same IDs.
     except Exception as error:  # noqa: BLE001
         logger.error(
-            "audit.push_result_not_stored", tenant_id=run.tenant_id, error=type(error).__name__
+            "audit.delivery_result_not_stored", tenant_id=run.tenant_id, error=type(error).__name__
         )
         return False
     return True
@@ -206,7 +206,7 @@ async def _deliver_run(run: DeliveryRun, clock: Clock) -> DeliveryResult:
     # One sink's failure must not stop the others.
     except Exception as failure:  # noqa: BLE001
         logger.error(
-            "audit.push_broken",
+            "audit.delivery_broken",
             tenant_id=run.tenant_id,
             sink_id=str(run.sink.id),
             error=type(failure).__name__,
@@ -219,7 +219,7 @@ async def _send_messages(run: DeliveryRun, clock: Clock) -> tuple[int | None, st
     """Send the run's messages. Return `delivered_sequence` and `error` of the DeliveryResult."""
     if run.destination is None:
         return None, run.error
-    if run.destination.secret is not None:
+    if run.destination.secret is not None:  # a webhook
         return await _send_one_by_one(run, run.destination, clock)
     try:
         await send_syslog(run.destination, run.messages)
@@ -284,7 +284,7 @@ def _build_failure_fields(
     # Failures are counted since the last delivered entry.
     num_failures = 1 if result.delivered_sequence is not None else run.sink.num_failures + 1
     logger.warning(
-        "audit.push_failed",
+        "audit.delivery_failed",
         tenant_id=run.tenant_id,
         sink_id=str(run.sink.id),
         num_failures=num_failures,
@@ -309,4 +309,5 @@ def _has_more(run: DeliveryRun, result: DeliveryResult) -> bool:
 def _count_delivered(run: DeliveryRun, result: DeliveryResult) -> int:
     if result.delivered_sequence is None:
         return 0
+    # The sequence has no gaps, so the difference is the number of entries.
     return result.delivered_sequence - run.sink.delivered_sequence

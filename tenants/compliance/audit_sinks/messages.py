@@ -52,10 +52,13 @@ def build_syslog_frame(message: SinkMessage) -> bytes:
 
     Non-ASCII characters are escaped as in JSON, so that the text needs no byte order mark.
     """
-    data = "-"
+    structured_data = "-"
     if message.sequence is not None:
         sequence_id = (message.sequence - 1) % _MAX_SEQUENCE_ID + 1
-        data = f'[meta sequenceId="{sequence_id}"]'
+        structured_data = f'[meta sequenceId="{sequence_id}"]'
     text = json.dumps(message.data, separators=(",", ":"), sort_keys=True)
-    line = f"<{_PRIORITY}>1 {message.at} - caret - {message.kind} {data} {text}".encode("ascii")
+    # The priority, the version 1, the time, no host name, the application, no process ID, the
+    # message ID, the structured data and the message.
+    header = f"<{_PRIORITY}>1 {message.at} - caret - {message.kind} {structured_data}"
+    line = f"{header} {text}".encode("ascii")
     return b"%d %b" % (len(line), line)

@@ -115,7 +115,8 @@ def retry_sink(*, actor: Actor, sink_id: UUID, now: datetime) -> SinkView:
     with tenant_scope(actor.tenant_id):
         row = find_sink(actor=actor, sink_id=sink_id)
         if row.num_failures and row.next_attempt_at is not None:
-            # A failed attempt sets `next_attempt_at` from its own time and `num_failures`.
+            # A failed attempt sets `next_attempt_at` from its own time and `num_failures`. A
+            # `tried_at` after `now` was stored before the clock was set back, and is ignored.
             tried_at = row.next_attempt_at - compute_sink_backoff(row.num_failures)
             if tried_at <= now < tried_at + RETRY_AFTER:
                 raise Conflict("Delivery was tried less than a minute ago. Try again in a minute.")
@@ -158,7 +159,7 @@ def probe_sink(*, actor: Actor, sink_id: UUID, clock: Callable[[], datetime]) ->
 
 
 def _end_wait(actor: Actor, row: AuditSink) -> None:
-    """End the wait, unless the sink was tried meanwhile. Inside the tenant's scope."""
+    """End the wait, unless the sink was tried meanwhile. Must run inside the tenant's scope."""
     AuditSink.objects.filter(
         tenant_id=actor.tenant_id, id=row.id, next_attempt_at=row.next_attempt_at
     ).update(next_attempt_at=None)
@@ -244,7 +245,7 @@ def _record_change(
     actor: Actor,
     row: AuditSink,
     action_suffix: str,
-    change: tuple[ChangeFields | None, ChangeFields | None],
+    change: tuple[ChangeFields | None, ChangeFields | None],  # before and after
     now: datetime,
 ) -> None:
     record_change(

@@ -81,14 +81,14 @@ async def _connect(destination: Destination) -> socket.socket:
     loop, egress = asyncio.get_running_loop(), destination.make_egress()
     host, port = destination.address.host, destination.address.port
     failure: OSError | None = None
-    for info in await resolve(host, port):
+    for info in await resolve(host, port):  # entries of socket.getaddrinfo
         try:
             new_socket = egress.open_socket(info)
         except OSError as error:
             failure = error
             continue
         try:
-            await loop.sock_connect(new_socket, info[4])
+            await loop.sock_connect(new_socket, info[4])  # info[4]: IP address and port
         except OSError as error:
             new_socket.close()
             failure = error

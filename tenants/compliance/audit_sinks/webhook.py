@@ -45,13 +45,13 @@ class _Resolver(AbstractResolver):
         return [
             ResolveResult(
                 hostname=host,
-                host=info[4][0],
-                port=info[4][1],
-                family=info[0],
-                proto=info[2],
+                host=socket_address[0],
+                port=socket_address[1],
+                family=found_family,
+                proto=protocol,
                 flags=socket.AI_NUMERICHOST | socket.AI_NUMERICSERV,
             )
-            for info in await resolve(host, port, family)
+            for found_family, _, protocol, _, socket_address in await resolve(host, port, family)
         ]
 
     async def close(self) -> None:

@@ -76,7 +76,7 @@ class InventoryEntry:
         ]
 
     def select_rows(self, subject: DataSubject) -> QuerySet[Any, dict[str, Any]]:
-        """Return the user's rows, inside the tenant's scope."""
+        """Return the user's rows. The query must run inside the tenant's scope."""
         rows = self.model._default_manager.filter(self.make_filter(subject))
         rows_in_scope = rows.filter(tenant_id=subject.tenant_id) if self.has_tenant_id else rows
         return rows_in_scope.order_by("pk").values(*self.columns)

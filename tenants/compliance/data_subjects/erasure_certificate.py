@@ -32,7 +32,7 @@ _ANONYMIZED_ACCOUNT: Final = (
 
 
 def build_certificate_facts(row: Erasure) -> dict[str, Any]:
-    """Return the certificate's facts, inside the tenant's scope.
+    """Return the certificate's facts. Must run inside the tenant's scope.
 
     Each destroyed encryption key is tested once more, to prove that it decrypts nothing.
     """

@@ -150,7 +150,7 @@ class _BundleFiles:
 
 
 def find_subject(*, tenant_id: TenantId, user_id: UserId) -> DataSubject:
-    """Return a current or former member, inside the tenant's scope. Raises NotFound."""
+    """Return a current or former member. Must run inside the tenant's scope. Raises NotFound."""
     try:
         row = Membership.objects.select_related("user").get(
             tenant_id=tenant_id, user_id=UUID(user_id)

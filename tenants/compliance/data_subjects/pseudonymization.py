@@ -41,11 +41,12 @@ def list_months(tenant_id: TenantId, *, now: datetime) -> list[TimeRange]:
 
     Must run inside the tenant's scope. One index query for each table.
     """
-    first_times = []
+    first_times: list[datetime] = []
     for table in TABLES:
         rows = table.select_rows(tenant_id).order_by(table.time_field)
         first = rows.values_list(table.time_field, flat=True).first()
-        first_times += [] if first is None else [first]
+        if first is not None:
+            first_times.append(first)
     return list(_iterate_months(min(first_times), now + MAX_CLOCK_LEAD)) if first_times else []
 
 
@@ -64,7 +65,7 @@ def pseudonymize_time_range(
     Must run inside the tenant's scope, with the tenant's row locked, so that no hold is placed
     meanwhile.
     """
-    # Otherwise a rollup that has read the old ID could write it after this update.
+    # Without this lock, a rollup that has read the old ID could write it after this update.
     lock_rollups(tenant_id)
     start, end = time_range
     counts = {}
@@ -90,7 +91,10 @@ def pseudonymize_spend(tenant_id: TenantId, user_id: uuid.UUID) -> int:
 
 
 def count_remaining(tenant_id: TenantId, user_id: uuid.UUID, holds: tuple[HoldPeriod, ...]) -> int:
-    """Count the rows that still contain the ID and are not on hold, inside the tenant's scope."""
+    """Count the rows that still contain the ID and are not on hold.
+
+    Must run inside the tenant's scope.
+    """
     # Under any hold, the worker keeps the ID in monthly spending.
     spend_rows = MonthSpend.objects.filter(tenant_id=tenant_id, holder=str(user_id))
     num_left = 0 if holds else spend_rows.count()

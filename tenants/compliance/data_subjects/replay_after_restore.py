@@ -2,7 +2,8 @@
 
 Run it before any process of Caret starts. A tenant can be shredded only when it has no legal hold.
 If the restored backup contains holds of a shredded tenant, they were therefore released after the
-backup, and are released again. A user can be erased under a hold, so all holds stay then.
+backup, and are released again. A user can be erased under a hold, so the replay of a user's erasure
+releases no holds.
 """
 
 from datetime import datetime
@@ -85,7 +86,8 @@ def _request_shredding(tenant_id: TenantId, tombstone: ErasureTombstone, now: da
     """Close the tenant, release its holds, and request its erasure."""
     actor = build_system_actor(tenant_id)
     current = TenantStatus(Tenant.objects.values_list("status", flat=True).get(id=tenant_id))
-    for status in _STATES_UNTIL_CLOSED[_STATES_UNTIL_CLOSED.index(current) + 1 :]:
+    later_states = _STATES_UNTIL_CLOSED[_STATES_UNTIL_CLOSED.index(current) + 1 :]
+    for status in later_states:
         set_status(actor=actor, status=status, reason=_REASON, now=now)
     for hold in find_legal_holds(tenant_id, None):
         release_hold(actor=actor, hold_id=hold.id, reason=_REASON, now=now)

@@ -53,7 +53,7 @@ from tenants.security.authorization.actor import build_system_actor
 from tenants.usage.ingestion.redis_stream import delete_rejected_records
 
 BATCH: Final = 1_000  # rows in one transaction
-_SCAN: Final = 1_000  # keys that Redis examines in one step of a scan
+_SCAN: Final = 1_000  # Redis keys that are examined in one step of a scan
 _SHREDDED: Final = "The tenant was shredded."  # the reason of the default policy's version
 # Called in each transaction with the numbers of deleted or anonymized rows by table.
 AddCounts = Callable[[dict[str, int]], None]

@@ -24,7 +24,7 @@ _GetTime = Callable[[Any], datetime]
 class PagedRows:
     """Rows of a paged query, newest first."""
 
-    fetch_page: Callable[[RowQuery, int, str | None], Page[Any]]  # by limit and cursor
+    fetch_page: Callable[[RowQuery, int, str | None], Page[Any]]  # by query, limit and cursor
     make_row: Callable[[Any], Row]  # makes an export's row from a row of a page
     # Returns the time of a row of a page. Only rows with a time in the period are exported. None:
     # all rows of the query are exported.

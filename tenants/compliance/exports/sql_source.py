@@ -34,11 +34,13 @@ class SqlRows:
             "start": query.period.start,
             "end": query.period.end,
             "batch": BATCH_ROWS,
-            **_decode_cursor(after),
+            **_decode_position(after),
         }
         with tenant_scope(query.tenant_id), connection.cursor() as cursor:
             cursor.execute(self._build_query(is_first=after is None), parameters)
             sql_rows: list[tuple[Any, ...]] = cursor.fetchall()
+        # The query appends the sort key, as text, to the columns. The last row's sort key is the
+        # position after the batch.
         rows = [row[: len(self.columns)] for row in sql_rows]
         if len(sql_rows) < BATCH_ROWS:
             return RowBatch(rows, None)
@@ -66,7 +68,7 @@ class SqlRows:
         )
 
 
-def _decode_cursor(after: str | None) -> dict[str, str]:
+def _decode_position(after: str | None) -> dict[str, str]:
     """Return the position's values as text. Postgres converts them to the types of the sort key."""
     values = [] if after is None else json.loads(after)
     return {f"position{number}": value for number, value in enumerate(values)}

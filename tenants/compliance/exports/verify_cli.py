@@ -41,7 +41,7 @@ def _verify(options: argparse.Namespace, keys: PublicKeys) -> str:
 
 def _add_proof_argument(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--proof", type=Path, metavar="FILE", help=f"proof of the file; default: FILE{PROOF_SUFFIX}"
+        "--proof", type=Path, metavar="PROOF", help=f"proof of FILE; default: FILE{PROOF_SUFFIX}"
     )
 
 

@@ -16,7 +16,8 @@ from tenants.models import Outcome, TypingReport, UsageRecord
 _SHOWN_SHARE: Final = 0.86  # of the suggestions; the others arrive too late
 _PARTLY_ACCEPTED_SHARE: Final = 0.12  # of the accepted suggestions
 _PARTLY_ACCEPTED_TEXT: Final = 0.4  # the accepted share of such a suggestion's characters
-_CHECKED_SHARE: Final = 0.3  # of the accepted suggestions; each is checked several times
+# Of the accepted suggestions: editors check at several later times how much of the text is left.
+_CHECKED_SHARE: Final = 0.3
 _MEDIAN_VISIBLE_MS: Final = 900
 
 
@@ -87,7 +88,7 @@ def _compute_acceptance_chance(
 def _make_persistence_checks(
     row: UsageRecord, accepted_at: datetime, chars: int, random: Random
 ) -> Iterator[Outcome]:
-    """Yield checks of the accepted text. Its edited share grows or stays with each check."""
+    """Yield later checks of the accepted text. Its edited share never falls between two checks."""
     edited_share = random.betavariate(0.35, 2.6)
     for span_s in SPANS_S:
         edited_share = min(1.0, edited_share + random.betavariate(0.3, 9.0))
@@ -121,5 +122,5 @@ def _make_outcome(
         event=event.value,
         chars=chars,
         after_ms=after_ms,
-        lines=1 + chars // CHARS_PER_LINE if (row.num_lines or 1) > 1 else 1,
+        lines=(1 + chars // CHARS_PER_LINE) if (row.num_lines or 1) > 1 else 1,
     )

@@ -216,7 +216,8 @@ def _fill_filter_result(row: UsageRecord, profile: RequestProfile, random: Rando
         random.choice(_TRUNCATION_REASONS) if row.finish_reason == FinishReason.STOP else ""
     )
     row.num_chars = max(2, int(row.generated_tokens * random.gauss(_CHARS_PER_TOKEN, 0.4)))
-    row.num_lines = 1 + row.num_chars // CHARS_PER_LINE if profile.mode is not Mode.INLINE else 1
+    num_full_lines = 0 if profile.mode is Mode.INLINE else row.num_chars // CHARS_PER_LINE
+    row.num_lines = num_full_lines + 1
 
 
 def _draw_log_normal(median: float, deviation: float, random: Random) -> int:
@@ -226,6 +227,7 @@ def _draw_log_normal(median: float, deviation: float, random: Random) -> int:
 
 def _generate_request_id(at: datetime, random: Random) -> UUID:
     """Return an ID in the format of caret.foundation.ids, repeatable with the same `random`."""
+    # A UUIDv7: 48 bits of time, version 7, 12 random bits, the variant 0b10, and 62 random bits.
     bits = random.getrandbits(74)
     value = (to_unix_ms(at) & 0xFFFFFFFFFFFF) << 80 | 0x7 << 76 | (bits >> 62) << 64
     return UUID(int=value | 0b10 << 62 | bits & 0x3FFFFFFFFFFFFFFF)

@@ -55,7 +55,10 @@ class TrafficCalendar:
         return TrafficLevel(min(1.0, share), is_overloaded)
 
     def find_overloaded_day(self) -> datetime:
-        """Return the working day on which engines are overloaded."""
+        """Return the working day on which engines are overloaded.
+
+        A Saturday or Sunday is replaced by the Friday before.
+        """
         day = self.begins_at + timedelta(
             days=int(_OVERLOADED_DAY * (self.now - self.begins_at).days)
         )

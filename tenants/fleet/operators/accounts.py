@@ -35,7 +35,7 @@ class OperatorView:
     role: OperatorRole
     created_at: datetime
     disabled_at: datetime | None  # None: enabled
-    fingerprint: str = field(repr=False)  # changes with the password; sessions are bound to it
+    password_version: str = field(repr=False)  # a digest of the password; sessions are bound to it
 
     @property
     def can_change(self) -> bool:
@@ -115,7 +115,8 @@ def authenticate_operator(
 def has_password(*, handle: str, password: str) -> bool:
     """Return whether an enabled operator has this password.
 
-    The duration of the call reveals whether the handle exists.
+    Only for commands of the installation, never for sign-in: it checks no code and does not bound
+    the length of the password, and the duration of the call reveals whether the handle exists.
     """
     row = _find_enabled(handle=handle)
     return row is not None and check_password(password, row.password)
@@ -127,7 +128,7 @@ def verify_operator_code(*, operator_id: uuid.UUID, code: str, now: datetime) ->
     return row is not None and _use_code(row, code, now)
 
 
-def find_operator(*, operator_id: str, fingerprint: str) -> OperatorView | None:
+def find_operator(*, operator_id: str, password_version: str) -> OperatorView | None:
     """Return a session's operator. One query.
 
     None: the operator was disabled or reset after the session began, or the ID is malformed.
@@ -137,16 +138,15 @@ def find_operator(*, operator_id: str, fingerprint: str) -> OperatorView | None:
     except ValueError:
         return None
     view = None if row is None else _to_view(row)
-    return view if view and constant_time_compare(view.fingerprint, fingerprint) else None
+    if view is None or not constant_time_compare(view.password_version, password_version):
+        return None
+    return view
 
 
 def find_operator_password_version(*, handle: str) -> str:
-    """Return the fingerprint of the operator's password.
-
-    Return "" for an unknown or disabled operator.
-    """
+    """Return the operator's `password_version`; "": an unknown or disabled operator."""
     row = _find_enabled(handle=handle) if is_storable(handle) else None
-    return "" if row is None else _to_view(row).fingerprint
+    return "" if row is None else _to_view(row).password_version
 
 
 def _use_code(row: Operator, code: str, now: datetime) -> bool:
@@ -194,5 +194,7 @@ def _to_view(row: Operator) -> OperatorView:
         role=OperatorRole(row.role),
         created_at=row.created_at,
         disabled_at=row.disabled_at,
-        fingerprint=salted_hmac("operator-session/1", row.password, algorithm="sha256").hexdigest(),
+        password_version=salted_hmac(
+            "operator-session/1", row.password, algorithm="sha256"
+        ).hexdigest(),
     )

@@ -26,7 +26,7 @@ from tenants.models import Tenant
 from tenants.policy.snapshot_version import mark_snapshot_stale
 from tenants.security.authorization.actor import Actor, OperatorIdentity
 
-MAX_CEILING: Final = 1_000_000  # the highest platform limit
+_MAX_PLATFORM_LIMIT: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,9 +151,11 @@ def change_limits(
         "max_requests_per_minute": platform_limits.max_requests_per_minute,
     }
     for name, value in limits.items():
-        if value is not None and not 1 <= value <= MAX_CEILING:
+        if value is not None and not 1 <= value <= _MAX_PLATFORM_LIMIT:
             raise InvalidValue(
-                name, "Enter 1 to {most:,}, or leave empty for no limit.", most=MAX_CEILING
+                name,
+                "Enter 1 to {most:,}, or leave empty for no limit.",
+                most=_MAX_PLATFORM_LIMIT,
             )
     change_tenant_columns(
         actor=actor, action="tenant.limits_changed", columns={**limits}, reason=reason, now=now

@@ -185,7 +185,7 @@ def remove_replica(
 
 
 def list_pools_emptied_by(pool: str, replica: str, fleet: FleetView) -> list[str]:
-    """Return [pool] if the pool has the replica, and no other one that is not drained.
+    """Return [pool] if all other replicas of the pool are drained, or if there are none.
 
     Otherwise return [], also if no gateway reports the replica in the pool.
     """

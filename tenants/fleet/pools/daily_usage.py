@@ -200,6 +200,7 @@ def _build_request_id_at(moment: datetime, *, filler: str) -> str:
 def _delete_before(store: redis.Redis, before: date) -> None:
     for key in (DAYS, REPLICA_SECONDS):
         names = cast(Any, store.hkeys(key))
+        # Each name begins with its day, in 10 characters such as 2026-11-01.
         if old := [name for name in names if name[:10] < before.isoformat().encode()]:
             store.hdel(key, *old)
 

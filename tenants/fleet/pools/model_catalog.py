@@ -131,6 +131,7 @@ def _check_plans(plans: tuple[str, ...]) -> None:
     known_slugs = set(Plan.objects.values_list("slug", flat=True))
     for slug in plans:
         if slug not in known_slugs:
+            # Escape unprintable characters, and remove the quotes that `ascii` adds.
             raise InvalidValue("plans", "The plan {slug} does not exist.", slug=ascii(slug)[1:-1])
 
 

@@ -40,7 +40,7 @@ class FirstToken:
 @dataclass(frozen=True, slots=True)
 class ReplicaStatus:
     name: str  # host:port
-    is_up: bool | None  # whether a gateway can read its metrics; None: none has tried yet
+    is_up: bool | None  # whether a gateway can read its metrics; None: no gateway has tried yet
     num_gateways_open: int  # gateways whose circuit breaker for this replica is open or half open
     num_gateways_ejected: int  # gateways that have ejected it because its first tokens are late
     # The longest time until an open circuit breaker allows a trial request; None: none is open.
@@ -228,6 +228,8 @@ def _build_replica_status(
         values = [samples.max(metric, replica=name) for samples in samples_by_gateway]
         return max((value for value in values if value is not None), default=None)
 
+    # `counters` has the sums of what all gateways have read. The sums count the same lookup several
+    # times, but their ratio is right.
     num_queries = counters.max("caret_engine_prefix_cache_queries_total", replica=name)
     num_hits = counters.max("caret_engine_prefix_cache_hits_total", replica=name)
     up = highest("caret_engine_up")

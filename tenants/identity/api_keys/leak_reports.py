@@ -32,10 +32,10 @@ class LeakReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     place: str  # where the reporter found the key, such as a URL; may be ""
 
 
-def build_leak_reports(texts: Iterable[str], *, location: str) -> list[LeakReport]:
+def build_leak_reports(texts: Iterable[str], *, place: str) -> list[LeakReport]:
     """Return a report for each well-formed key in the texts, without duplicates.
 
-    `location` is where the reporter found the texts. Returns at most MAX_REPORTS_AT_ONCE reports.
+    `place` is where the reporter found the texts. Returns at most MAX_REPORTS_AT_ONCE reports.
     """
     keys = (parse_key(match[0]) for text in texts for match in KEY_PATTERN.finditer(text))
     keys_by_text = {key.text: key for key in keys if key is not None}
@@ -44,7 +44,7 @@ def build_leak_reports(texts: Iterable[str], *, location: str) -> list[LeakRepor
         LeakReport(
             lookup_id=key.lookup_id,
             digests=tuple(compute_key_digest(key, pepper_version=version) for version in versions),
-            place=_clean_location(location),
+            place=_clean_place(place),
         )
         for key in list(keys_by_text.values())[:MAX_REPORTS_AT_ONCE]
     ]
@@ -81,6 +81,6 @@ def decode_report(data: bytes) -> LeakReport:
     return msgspec.msgpack.decode(data, type=LeakReport)
 
 
-def _clean_location(text: str) -> str:
-    """Return the location in printable ASCII, without keys: a URL may contain the leaked key."""
+def _clean_place(text: str) -> str:
+    """Return the place in printable ASCII, without keys: a URL may contain the leaked key."""
     return _UNPRINTABLE.sub(" ", KEY_PATTERN.sub("cpk_...", text))[:_MAX_PLACE_CHARS]

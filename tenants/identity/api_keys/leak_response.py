@@ -117,8 +117,8 @@ def _send_notice(tenant_id: TenantId, row: ApiKey, report: LeakReport, now: date
         not_notified = leaked_keys.exclude(leak_notified_at__gte=F("leaked_at"))
         if not not_notified.exists():
             return
-    location = f": {report.place}" if report.place else ""
-    text = _MAIL.format(kind=row.kind, lookup_id=row.lookup_id, name=row.name, place=location)
+    place = f": {report.place}" if report.place else ""
+    text = _MAIL.format(kind=row.kind, lookup_id=row.lookup_id, name=row.name, place=place)
     send_mail("A leaked API key no longer works", text, None, _find_recipients(tenant_id, row))
     with tenant_scope(tenant_id):
         ApiKey.objects.filter(tenant_id=tenant_id, id=row.id).update(leak_notified_at=now)

@@ -145,7 +145,10 @@ def build_key_page(
 
 
 def build_key_summary(keys: QuerySet[ApiKey], *, limit: int, now: datetime) -> KeySummary:
-    """Return the newest keys and the total number, inside the tenant's scope. Three queries."""
+    """Return the newest keys and the total number. Three queries.
+
+    Must run inside the tenant's scope.
+    """
     rows = fetch_page_rows(keys.select_related(*_PEOPLE), limit=limit, after=None)[:limit]
     erased_ids = find_erased_people(rows)
     return KeySummary(
@@ -163,7 +166,10 @@ def select_visible_keys(actor: Actor) -> QuerySet[ApiKey]:
 
 
 def find_erased_people(rows: Sequence[ApiKey]) -> frozenset[uuid.UUID]:
-    """Return the erased users among the owners, creators and issuers of a tenant's keys."""
+    """Return the erased users among the owners, creators and issuers of a tenant's keys.
+
+    Must run inside the tenant's scope.
+    """
     people = (id_ for row in rows for id_ in (row.owner_id, row.created_by_id, row.issued_by_id))
     return find_erased_users(TenantId(str(rows[0].tenant_id)), people) if rows else frozenset()
 

@@ -143,7 +143,9 @@ def _filter_keys(actor: Actor, key_filter: KeyFilter, now: datetime) -> QuerySet
     if key_filter.owner_id is not None:
         keys = keys.filter(owner_id=UUID(key_filter.owner_id))
     if key_filter.concern is not None:
-        days = _get_idle_days(actor)[0] if key_filter.concern is KeyConcern.IDLE else IDLE_DAYS
+        days = IDLE_DAYS  # not used for other concerns than IDLE
+        if key_filter.concern is KeyConcern.IDLE:
+            days, _ = _get_idle_days(actor)
         keys = _filter_by_concern(keys, key_filter.concern, days, now)
     return _filter_by_text(keys, key_filter.text.strip())
 

@@ -142,10 +142,10 @@ def revoke_invitation(*, actor: Actor, invitation_id: uuid.UUID, now: datetime) 
 
 
 def revoke_invitations_by(*, actor: Actor, user_id: UserId, now: datetime) -> None:
-    """Revoke the invitations that a member has sent, inside the tenant's scope.
+    """Revoke the invitations that a member has sent.
 
     Call this when the membership ends or the role changes. Otherwise the member could join again
-    through an invitation to another address.
+    through an invitation to another address. Must run inside the tenant's scope.
     """
     _revoke_invitations(actor, Invitation.objects.filter(invited_by_id=uuid.UUID(user_id)), now)
 

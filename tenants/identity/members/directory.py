@@ -81,7 +81,7 @@ def _read_member_facts(tenant_id: TenantId, user_ids: list[UUID]) -> _MemberFact
         ),
         with_password=frozenset(user.id for user in accounts if user.has_usable_password()),
         last_seen_at={user.id: user.seen_at for user in accounts},
-        provider_domains=_list_sso_domains(tenant_id),
+        provider_domains=_list_provider_domains(tenant_id),
     )
 
 
@@ -93,7 +93,7 @@ def _find_teams(tenant_id: TenantId, user_ids: list[UUID]) -> dict[UUID, list[st
     return _group_pairs(pairs.values_list("user_id", "team_name"))
 
 
-def _list_sso_domains(tenant_id: TenantId) -> frozenset[str]:
+def _list_provider_domains(tenant_id: TenantId) -> frozenset[str]:
     providers = IdentityProvider.objects.filter(tenant_id=tenant_id)
     verified = Domain.objects.filter(
         Exists(providers), tenant_id=tenant_id, verified_at__isnull=False

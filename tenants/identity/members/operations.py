@@ -54,9 +54,10 @@ def create_tenant(
 ) -> TenantId:
     """Create a tenant with the default policy, but without an encryption key, a plan or members.
 
-    `tenants.identity.tenant_lifecycle.onboard_tenant` creates these, too. `region` is where the
-    tenant's data is stored; None: the region of the installation. `actor_for` returns the actor for
-    the audit log from the ID of the new tenant. Raises InvalidValue, Conflict.
+    `tenants.identity.tenant_lifecycle.onboard_tenant` calls this, and adds what is missing.
+    `region` is where the tenant's data is stored; None: the region of the installation. `actor_for`
+    gets the ID of the new tenant, and returns the actor for the audit log. Raises InvalidValue,
+    Conflict.
     """
     check_slug(slug)
     name = parse_tenant_name(name)
@@ -127,10 +128,10 @@ def add_member(*, actor: Actor, user_id: UserId, role: Role, now: datetime) -> N
 
 
 def insert_membership(*, tenant_id: TenantId, user_id: UserId, role: Role, now: datetime) -> None:
-    """Insert or reactivate a membership, inside the tenant's scope.
+    """Insert or reactivate a membership. Must run inside the tenant's scope.
 
     The row of a former member is reused, so the seat charges of the earlier membership are posted
-    first. Raises Conflict.
+    first. Raises Conflict if the user is a member already or is being erased.
     """
     being_erased = Erasure.objects.filter(tenant_id=tenant_id, user_id=user_id, finished_at=None)
     if being_erased.exists():

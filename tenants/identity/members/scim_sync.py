@@ -13,10 +13,10 @@ from tenants.models import ScimUser, User
 
 
 def sync_scim_active(*, tenant_id: TenantId, user_id: UserId, active: bool, now: datetime) -> None:
-    """Set `active` on a user's SCIM resources, inside the tenant's scope.
+    """Set `active` on a user's SCIM resources. Must run inside the tenant's scope.
 
-    These include resources with the user's e-mail address that are not bound to the account yet.
-    They are bound when the tenant verifies the domain of the address.
+    This includes resources that have the user's e-mail address, but are not bound to the account
+    yet. They are bound when the tenant verifies the domain of the address.
     """
     email = User.objects.values_list("email", flat=True).get(id=uuid.UUID(user_id))
     is_of_user = Q(user_id=uuid.UUID(user_id)) | Q(user_id=None, email=email)

@@ -135,6 +135,7 @@ def create_device_request(
 
 
 def generate_user_code() -> str:
+    """Return a code such as BCDF-GHJK, in two groups that are easy to compare."""
     chars = "".join(secrets.choice(ALPHABET) for _ in range(_CODE_CHARS))
     return f"{chars[:4]}-{chars[4:]}"
 

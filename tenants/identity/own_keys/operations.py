@@ -63,9 +63,9 @@ def find_own_key_terms(*, actor: Actor) -> OwnKeyTerms:
 
 
 def create_own_key(*, actor: Actor, new: KeyRequest, now: datetime, reason: str = "") -> CreatedKey:
-    """Create a developer key for the actor. Gateways accept it at once.
+    """Create a developer key for the actor. The kind and the owner in `new` are not used.
 
-    Raises Forbidden, InvalidValue, Conflict.
+    Gateways accept the key at once. Raises Forbidden, InvalidValue, Conflict.
     """
     actor.require(Permission.MANAGE_OWN_KEYS)
     new = replace(new, kind=KeyKind.DEVELOPER, owner_id=_require_user(actor))

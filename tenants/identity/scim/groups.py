@@ -124,7 +124,8 @@ def set_group_role(*, actor: Actor, group_id: uuid.UUID, role: Role | None, now:
         all_user_ids = ScimUser.objects.filter(tenant_id=actor.tenant_id).values_list(
             "id", flat=True
         )
-        # With the first group that sets a role, members without such a group become developers.
+        # If this is the first group that sets a role, the members of other groups and of no group
+        # become developers.
         affected_ids = _find_member_ids(row) if role is None else set(all_user_ids)
         _sync_members(actor, affected_ids, now, groups_decide=old_role != "")
         _record_change(

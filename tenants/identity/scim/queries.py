@@ -169,7 +169,7 @@ def find_group(
 
 
 def find_user_row(actor: Actor, user_id: str) -> ScimUser:
-    """Return a user's row, inside the tenant's scope. Raises NotFound."""
+    """Return a user's row. Must run inside the tenant's scope. Raises NotFound."""
     try:
         return ScimUser.objects.get(tenant_id=actor.tenant_id, id=UUID(user_id))
     except (ScimUser.DoesNotExist, ValueError) as error:
@@ -177,7 +177,7 @@ def find_user_row(actor: Actor, user_id: str) -> ScimUser:
 
 
 def find_group_row(actor: Actor, group_id: str) -> ScimGroup:
-    """Return a group's row, inside the tenant's scope. Raises NotFound."""
+    """Return a group's row. Must run inside the tenant's scope. Raises NotFound."""
     try:
         return ScimGroup.objects.get(tenant_id=actor.tenant_id, team_id=UUID(group_id))
     except (ScimGroup.DoesNotExist, ValueError) as error:
@@ -185,7 +185,10 @@ def find_group_row(actor: Actor, group_id: str) -> ScimGroup:
 
 
 def build_user_resources(rows: Sequence[ScimUser]) -> list[ScimUserResource]:
-    """Build the resources of users, with versions (ETags). Two queries for any number of users."""
+    """Build the resources of users, with versions (ETags).
+
+    Two queries for any number of users. Must run inside the tenant's scope.
+    """
     return [
         _add_version(user, user.model_dump(exclude={"meta"}))
         for user in _build_users_without_version(rows)
@@ -211,7 +214,7 @@ def build_group_resources(
     """Build the resources of groups.
 
     The version (ETag) depends on the members, even if they are left out. Two queries for any number
-    of groups, and one more for the members.
+    of groups, and one more for the members. Must run inside the tenant's scope.
     """
     team_ids = [row.team_id for row in rows]
     names, digests = _find_team_names(team_ids), _compute_member_digests(team_ids)

@@ -100,7 +100,7 @@ def revoke_scim_token(*, actor: Actor, token_id: uuid.UUID, now: datetime) -> Sc
 def authenticate_scim_token(
     text: str, *, address: str | None, request_id: str, now: datetime
 ) -> Actor | None:
-    """Return the actor of a SCIM token: an administrator without a user.
+    """Return the actor of a SCIM token, an administrator without a user, and record the use.
 
     `address` is the client's IP address. Return None for an invalid token, or if the tenant is not
     active.
@@ -126,7 +126,7 @@ def authenticate_scim_token(
         role=Role.ADMINISTRATOR,
         address=address,
         request_id=request_id,
-        key=LookupId(f"scim:{row.id.hex[:12]}"),
+        key=LookupId(f"scim:{row.id.hex[:12]}"),  # names the token in the audit log
     )
 
 

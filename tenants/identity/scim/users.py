@@ -144,7 +144,7 @@ def _fill_row(row: ScimUser, resource: ScimUserResource) -> None:
         raise InvalidValue("emails", "This is not a valid e-mail address.")
     if not texts["userName"]:
         raise InvalidValue("userName", "Set userName.")
-    row.user_name, row.external_id, row.email = texts.values()
+    row.user_name, row.external_id, row.email = texts.values()  # in the order of `texts`
     # If `active` is not specified, a user who was removed in the console stays inactive.
     if resource.active is not None:
         row.active = resource.active
@@ -155,9 +155,9 @@ def _iterate_texts(part: object) -> Iterator[str]:
     """Yield the strings of a JSON value at all depths, without the names of object members."""
     if isinstance(part, str):
         yield part
-    parts = part.values() if isinstance(part, dict) else part if isinstance(part, list) else ()
-    for inner_part in parts:
-        yield from _iterate_texts(inner_part)
+    elif isinstance(part, dict | list):
+        for inner_part in part.values() if isinstance(part, dict) else part:
+            yield from _iterate_texts(inner_part)
 
 
 def _to_change_fields(row: ScimUser) -> ChangeFields:

@@ -306,4 +306,5 @@ def _count_refused_sign_in(tenant_id: TenantId, reason: str) -> bool:
     pipeline = connect_to_redis().pipeline(transaction=True)
     pipeline.set(redis_key, 0, ex=_HOUR_S, nx=True)
     pipeline.incr(redis_key)
-    return int(pipeline.execute()[1]) <= MAX_REFUSED_ENTRIES
+    _, num_refused = pipeline.execute()
+    return int(num_refused) <= MAX_REFUSED_ENTRIES

@@ -1,4 +1,7 @@
-"""`manage.py explain_request REQUEST_ID [--tenant SLUG]`: explain a request's latency."""
+"""Explain a request's latency to an operator.
+
+manage.py explain_request REQUEST_ID [--tenant SLUG] [--reason REASON] [--json]
+"""
 
 import argparse
 import json
@@ -24,7 +27,9 @@ class Command(NoSystemChecksCommand):
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("request_id", type=_parse_request_id, metavar="REQUEST_ID")
         parser.add_argument("--tenant", metavar="SLUG", help="search this tenant only")
-        parser.add_argument("--reason", default="", help="reason for the tenant's audit log")
+        parser.add_argument(
+            "--reason", default="", help="reason for the tenant's audit log; may be left out"
+        )
         parser.add_argument("--json", action="store_true", help="print one line of JSON")
 
     def handle(self, *args: Any, **options: Any) -> None:

@@ -1,7 +1,7 @@
 """Commands for the platform's operator that create, change and list tenants.
 
 manage.py tenant create SLUG --name NAME --owner EMAIL [--plan PLAN] [--region REGION]
-                        [--pool POOL] [--trial-ends DAY]
+                        [--pool POOL]... [--trial-ends DAY]
 manage.py tenant list
 manage.py tenant invite-owner SLUG EMAIL
 manage.py tenant rename SLUG NAME --reason REASON

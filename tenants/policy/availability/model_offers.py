@@ -60,9 +60,9 @@ def has_catalog() -> bool:
 def read_model_pools(*, tenant_id: TenantId, on: date) -> dict[Tier, dict[str, tuple[str, ...]]]:
     """Return tier -> model -> pools for the tenant's snapshot.
 
-    The result includes pools that are dedicated to other tenants. Gateways leave these out, because
-    such an assignment can change without a change of this tenant's snapshot. A tier without a
-    published model is missing. Three queries; one if no model is published.
+    The result includes pools that are dedicated to other tenants, because such an assignment can
+    change without a change of this tenant's snapshot. Gateways leave these pools out. A tier
+    without a published model is missing. Three queries; one if no model is published.
     """
     pools_by_model: dict[Tier, dict[str, tuple[str, ...]]] = {
         Tier(tier): {}
@@ -103,10 +103,12 @@ def find_answering_models(*, tenant_id: TenantId, tier: Tier, on: date) -> froze
     catalog_pools = {pool for row in rows for pool in row["pools"]}
     if not rows or not catalog_pools.issuperset(rows[0]["assigned_pools"]):
         return None
+    # A model may answer if one of its pools is assigned to the tenant, whatever the plan. If none
+    # is, the plan must include the model, and at least one pool must not be dedicated to others.
     models = frozenset(
         row["name"]
         for row in rows
-        if not set(row["assigned_pools"]).isdisjoint(row["pools"])  # assigned: on any plan
+        if not set(row["assigned_pools"]).isdisjoint(row["pools"])
         or (
             (not row["plans"] or row["plan"] in row["plans"])
             and not set(row["reserved_pools"]).issuperset(row["pools"])

@@ -71,6 +71,7 @@ def set_override(
 def _require_size_limits(actor: Actor, subject: OverrideSubject, override: PolicyOverride) -> None:
     """Check the limits of overrides and globs as if the override were set. Raises Conflict."""
     in_force = read_overrides(tenant_id=actor.tenant_id).all
+    # Only a first override of a subject increases the number. An empty one removes an override.
     if override != PolicyOverride() and subject not in in_force and len(in_force) >= MAX_OVERRIDES:
         raise Conflict(
             "You already have overrides for {most} teams and users, which is the limit.",

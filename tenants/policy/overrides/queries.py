@@ -38,6 +38,12 @@ class OverrideSubject:
 
 @dataclass(frozen=True, slots=True)
 class OverrideInForce:
+    """The newest version of the override of a team or user.
+
+    `find_override` also returns it if nothing is in force, because the override was removed or
+    never existed. `override` is then empty.
+    """
+
     subject: OverrideSubject
     name: str  # the name of the team, or the e-mail address of the user
     version: int  # from 1; 0: no version exists
@@ -98,9 +104,10 @@ def _to_sort_key(position: PagePosition) -> tuple[datetime, UUID]:
 
 
 def find_override(*, actor: Actor, subject: OverrideSubject) -> OverrideInForce:
-    """Return the override of a team or user. Its version is 0 if none was ever set.
+    """Return the override of a team or user.
 
-    Raises Forbidden, NotFound.
+    If the override was removed, it is empty, with the version of the removal. If it never existed,
+    it is empty, with version 0. Raises Forbidden, NotFound.
     """
     actor.require(Permission.READ_OVERRIDES)
     with tenant_scope(actor.tenant_id):
@@ -156,7 +163,7 @@ def load_effective_policy(*, tenant_id: TenantId, user_id: UserId) -> TenantPoli
 
 
 def has_overrides(*, tenant_id: TenantId) -> bool:
-    """Return whether an override was ever set, inside the tenant's scope. One query."""
+    """Return whether an override was ever set. Must run inside the tenant's scope. One query."""
     return PolicyOverrideVersion.objects.filter(tenant_id=tenant_id).exists()
 
 
@@ -190,7 +197,10 @@ def read_overrides(*, tenant_id: TenantId) -> PolicyOverrides:
 
 
 def find_subject_name(*, tenant_id: TenantId, subject: OverrideSubject) -> str:
-    """Return the name of a team or a member, inside the tenant's scope. Raises NotFound."""
+    """Return the name of a team or a member. Raises NotFound.
+
+    Must run inside the tenant's scope.
+    """
     if subject.kind is SubjectKind.TEAM:
         rows = Team.objects.filter(tenant_id=tenant_id, id=subject.id)
         name = rows.values_list("name", flat=True).first()

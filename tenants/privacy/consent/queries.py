@@ -137,7 +137,7 @@ class ContentErasureView:
     user_id: UserId | None  # None: several users (reasons RETENTION and UNFINISHED)
     user_email: str | None  # None: several users, or an erased user
     reason: str  # tenants.privacy.content_capture.erasure.ContentErasureReason
-    num_items: int  # completions and edits
+    num_items: int  # completions, and edits of accepted suggestions
     num_bytes: int  # size of the encrypted objects
     num_keys: int  # destroyed encryption keys
     requested_at: datetime  # if keys were destroyed, the content is unreadable since then
@@ -289,6 +289,7 @@ def find_active_consent(
     consent = compute_effective_consent(compute_user_consent(statements), allowance)
     if not consent.content_capture:
         return None
+    # Both the user and the tenant must have consented, so the later receipt counts.
     since = {
         kind: max(
             row.created_at

@@ -45,9 +45,10 @@ class _ReceiptContext:
 def write_receipts(
     drafts: list[ReceiptDraft], *, actor: Actor, now: datetime, policy_version: int | None = None
 ) -> None:
-    """Write receipts in the transaction that changes the consent, inside the tenant's scope.
+    """Write receipts. Must run inside the tenant's scope.
 
-    The tenant's row must be locked, so that receipts are numbered in the order of commits.
+    Call this in the transaction that changes the consent. The tenant's row must be locked, so that
+    receipts are numbered in the order of commits.
     """
     receipts = ConsentReceipt.objects.filter(tenant_id=actor.tenant_id)
     first_number = (receipts.aggregate(last=Max("number"))["last"] or 0) + 1

@@ -79,7 +79,10 @@ def request_content_erasure(
 
 
 def request_erasure_of_all_content(*, tenant_id: TenantId, now: datetime) -> None:
-    """Request the erasure of all users' content, inside the tenant's scope with its row locked."""
+    """Request the erasure of all users' content.
+
+    Must run inside the tenant's scope, with the tenant's row locked.
+    """
     user_ids = _list_unmarked(tenant_id).order_by("user_id").values_list("user_id", flat=True)
     for user_id in list(user_ids.distinct()):
         request_content_erasure(
@@ -187,7 +190,10 @@ def _request_erasure_of_objects(
     user_id: UserId | None = None,
     shredded: Iterable[DestroyedKey] = (),
 ) -> None:
-    """Mark the objects for deletion. Do nothing if there are neither objects nor shredded keys."""
+    """Create a ContentErasure with an audit entry, and mark its objects for deletion.
+
+    Does nothing if there are neither objects nor shredded keys.
+    """
     totals = objects.aggregate(objects=Count("id"), items=Sum("num_items"), bytes=Sum("num_bytes"))
     keys = [
         {"id": str(key.key_id), "fingerprint": key.fingerprint, "scope": key.scope or ""}

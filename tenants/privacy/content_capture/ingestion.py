@@ -37,9 +37,9 @@ def ingest_content(
 ) -> ContentIngestion:
     """Ingest all content in the stream.
 
-    Raises redis.RedisError, django.db.OperationalError, DecryptionFailed for a damaged key, and the
-    exceptions of the storage. Content that was removed from the stream and not yet stored is then
-    lost.
+    Raises redis.RedisError, django.db.OperationalError, DecryptionFailed for a damaged encryption
+    key, and the exceptions of the storage. Content that was removed from the stream and not yet
+    stored is then lost.
     """
     result = ContentIngestion()
     while messages := _dequeue_messages(connection):

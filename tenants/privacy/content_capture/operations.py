@@ -44,8 +44,8 @@ def store_content(
     Nothing is stored without consent, or for a tenant that is not active. Items that are older than
     the consent are not stored, either.
 
-    Raises KeyDestroyed, RootKeyMissing, RootKeyUnavailable, DecryptionFailed for a damaged key, and
-    the exceptions of the storage.
+    Raises KeyDestroyed, RootKeyMissing, RootKeyUnavailable, DecryptionFailed for a damaged
+    encryption key, and the exceptions of the storage.
     """
     sealed_object = _seal_items(tenant_id, user_id, items, now)
     if sealed_object is None:

@@ -93,10 +93,11 @@ class ResponseNotStored(Conflict):
 
 
 def find_response(request: IdempotentRequest, *, now: datetime) -> StoredResponse | None:
-    """Return the stored response to this request; None: no response is stored.
+    """Lock the request, and return the stored response to it; None: no response is stored.
 
-    The request stays locked until the transaction ends. Must run in the tenant's scope. Raises
-    IdempotencyKeyReused, RequestInProgress, and ResponseNotStored if no more can be stored.
+    The lock lasts until the transaction ends. An expired response is deleted. Must run in the
+    tenant's scope. Raises IdempotencyKeyReused, RequestInProgress, and ResponseNotStored if no more
+    responses can be stored.
     """
     if not _try_lock(request):
         raise RequestInProgress("The same request is in progress. Try again in a moment.")

@@ -21,10 +21,10 @@ from tenants.privacy.retention.verification import KIND, PURPOSE
 
 
 def issue_certificate(*, tenant_id: TenantId, facts: Mapping[str, Any], now: datetime) -> int:
-    """Issue a certificate and return its number, inside the tenant's scope. Locks the tenant's row.
+    """Issue a certificate and return its number. Locks the tenant's row.
 
-    `facts` are the fields that describe the deletion. Call this in the transaction that marks the
-    deletion as finished.
+    `facts` are the fields that describe the deletion. Must run inside the tenant's scope, in the
+    transaction that marks the deletion as finished.
     """
     row = Tenant.objects.select_for_update(no_key=True).get(id=tenant_id)
     number = DeletionCertificate.objects.filter(tenant_id=tenant_id).count() + 1

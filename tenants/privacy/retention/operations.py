@@ -76,10 +76,10 @@ def set_rule(
 def undo_rule(
     *, actor: Actor, data_class: DataClass, version: int, reason: str, now: datetime
 ) -> EffectiveRule:
-    """Restore the days that were in force before `version`, which must still be in force.
+    """Restore the days that were in force before `version`. `version` must still be in force.
 
-    These are the tenant's own days or the default. A restored default follows later changes of the
-    default. Raises Forbidden, InvalidValue, NotFound, Conflict.
+    The restored days are the tenant's own or the default. A restored default follows later changes
+    of the default. Raises Forbidden, InvalidValue, NotFound, Conflict.
     """
     actor.require(Permission.WRITE_RETENTION)
     with tenant_scope(actor.tenant_id):
@@ -164,7 +164,10 @@ def place_hold(*, actor: Actor, new: NewHold, now: datetime) -> uuid.UUID:
 
 
 def check_coverage(actor: Actor, new: NewHold) -> None:
-    """Check the user and the period of a hold, inside the tenant's scope. Raises InvalidValue."""
+    """Check the user and the period of a hold. Raises InvalidValue.
+
+    Must run inside the tenant's scope.
+    """
     validate_datetime("since", new.since)
     validate_datetime("until", new.until)
     if new.since is not None and new.until is not None and new.since >= new.until:

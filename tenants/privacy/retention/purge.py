@@ -39,7 +39,7 @@ from tenants.usage.rollups.dirty_hours import lock_rollups
 
 BATCH: Final = 1_000  # records in one transaction
 # Records of these classes are also deleted between runs: chunks of the retrieval index that are
-# replaced, unused or without consent, and expired idempotency records. The opening count of these
+# replaced, unused or no longer allowed, and expired idempotency records. The opening count of these
 # classes is taken when the run begins.
 _ERASED_OTHERWISE: Final = frozenset({DataClass.RETRIEVAL, DataClass.IDEMPOTENCY})
 log = structlog.get_logger(__name__)
@@ -107,6 +107,7 @@ def _begin_run(tenant_id: TenantId, data_class: DataClass, now: datetime) -> Pur
         if previous_run is not None and data_class not in _ERASED_OTHERWISE:
             _log_vanished_records(previous_run)
         cutoff = rule.compute_cutoff(now)
+        # `closing` is never None here, because the previous run is finished.
         if data_class in _ERASED_OTHERWISE or previous_run is None or previous_run.closing is None:
             # `records` depends neither on the cutoff nor on holds.
             opening = count_records(

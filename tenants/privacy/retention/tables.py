@@ -68,13 +68,16 @@ class RetentionTable:
     def select_due(
         self, tenant_id: TenantId, cutoff: datetime, holds: tuple[HoldPeriod, ...]
     ) -> QuerySet[Any]:
-        """Return the rows that are older than the cutoff and not on hold."""
+        """Return the rows that are due: older than the cutoff and not on hold.
+
+        In a chain, rows after a row that is recent or on hold are not due, either.
+        """
         return self.select_rows(tenant_id).filter(self.make_due_condition(tenant_id, cutoff, holds))
 
     def make_due_condition(
         self, tenant_id: TenantId, cutoff: datetime, holds: tuple[HoldPeriod, ...]
     ) -> Q:
-        """Return the filter of rows that are due. Makes one query if the table has a chain."""
+        """Return the filter of rows that are due (see select_due). One query for a chain."""
         due = Q(**{f"{self.time_field}__lt": cutoff})
         if holds:
             due &= ~self.make_hold_condition(holds)
@@ -107,7 +110,7 @@ RETENTION_TABLES: Final = MappingProxyType(
 @dataclass(frozen=True, slots=True)
 class RecordCounts:
     records: int
-    due: int  # older than the cutoff and not on hold
+    due: int  # to be deleted: older than the cutoff, without `held`
     held: int  # older than the cutoff, but on hold or after a kept record of a chain
     oldest_at: datetime | None  # of all records; None: no records
 

@@ -1,1 +1,1 @@
-"""The retrieval index: encrypted chunks of customers' files, stored only with consent."""
+"""The retrieval index: encrypted chunks of the files that customers' policies allow."""

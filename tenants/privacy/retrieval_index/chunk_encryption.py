@@ -31,13 +31,13 @@ class ChunkCipher:
         self._digest_key = derive_key(root_secret, f"retrieval-digest/{purpose}")
         self._tenant_id = tenant_id
 
-    def scope_digest(self, scope: RetrievalScope) -> bytes:
+    def compute_scope_digest(self, scope: RetrievalScope) -> bytes:
         return self._digest("scope", scope.repository)
 
-    def file_digest(self, scope: RetrievalScope, path: str) -> bytes:
+    def compute_file_digest(self, scope: RetrievalScope, path: str) -> bytes:
         return self._digest("file", scope.repository, path)
 
-    def chunk_digest(self, file_digest: bytes, *, text: str, model: str) -> bytes:
+    def compute_chunk_digest(self, file_digest: bytes, *, text: str, model: str) -> bytes:
         return self._digest("chunk", file_digest.hex(), model, text)
 
     def seal_name(self, row_id: UUID, *, repository: str, path: str) -> bytes:

@@ -71,7 +71,7 @@ def _parse_text(grammar: Grammar, text: str) -> Node | None:
 
 def _split_node(node: Node, *, depth: int) -> Iterator[_Span]:
     first, last = node.start_point.row, node.end_point.row
-    if last - first < MAX_LINES:
+    if last - first + 1 <= MAX_LINES:
         yield first, last
     elif not node.children or depth >= _MAX_DEPTH:
         yield from _make_windows(first, last)
@@ -99,8 +99,11 @@ def _join_spans(spans: Iterable[_Span]) -> Iterator[_Span]:
     for first, last in spans:
         if pending is None:
             pending = first, last
-        elif pending[1] - pending[0] + 1 < MIN_LINES and last - pending[0] < MAX_LINES:
-            pending = pending[0], last
+            continue
+        pending_first, pending_last = pending
+        is_short = pending_last - pending_first + 1 < MIN_LINES
+        if is_short and last - pending_first + 1 <= MAX_LINES:
+            pending = pending_first, last
         else:
             yield pending
             pending = first, last

@@ -22,8 +22,8 @@ from tenants.policy.operations import PolicyChange
 from tenants.privacy.retention.rules_in_force import load_hold_periods, load_rule
 from tenants.privacy.retention.tables import RETENTION_TABLES
 from tenants.privacy.retrieval_index.chunk_encryption import ChunkCipher
-from tenants.privacy.retrieval_index.consent import IndexConsent
-from tenants.privacy.retrieval_index.queries import find_consent
+from tenants.privacy.retrieval_index.indexing_rules import IndexingRules
+from tenants.privacy.retrieval_index.queries import find_indexing_rules
 
 KEEP_UNUSED: Final = timedelta(days=30)  # since a chunk's last use; a retention rule may be longer
 
@@ -44,14 +44,14 @@ def erase_disallowed(*, tenant_id: TenantId, policy: TenantPolicy, status: Tenan
     """
     if not policy.retrieval or status is not TenantStatus.ACTIVE:
         return erase_index(tenant_id=tenant_id)
-    is_allowed = _make_filter(tenant_id, IndexConsent(status=status, policy=policy))
+    is_allowed = _make_filter(tenant_id, IndexingRules(status=status, policy=policy))
     with tenant_scope(tenant_id):
         rows = RetrievalChunk.objects.filter(tenant_id=tenant_id)
         names = rows.values_list("id", "holder", "sealed_name").iterator()
         disallowed_ids = [
             row_id for row_id, holder, name in names if not is_allowed(row_id, holder, bytes(name))
         ]
-        return _erase_rows(tenant_id, rows.filter(id__in=disallowed_ids), reason="consent")
+        return _erase_rows(tenant_id, rows.filter(id__in=disallowed_ids), reason="not allowed")
 
 
 def erase_disallowed_by_policy(change: PolicyChange) -> None:
@@ -65,7 +65,7 @@ def erase_index(*, tenant_id: TenantId) -> int:
     """Erase all chunks of the tenant, and return how many."""
     with tenant_scope(tenant_id):
         rows = RetrievalChunk.objects.filter(tenant_id=tenant_id)
-        return _erase_rows(tenant_id, rows, reason="consent")
+        return _erase_rows(tenant_id, rows, reason="not allowed")
 
 
 def evict_least_recently_used(rows: QuerySet[RetrievalChunk], *, keep: int) -> None:
@@ -76,11 +76,11 @@ def evict_least_recently_used(rows: QuerySet[RetrievalChunk], *, keep: int) -> N
 
 
 def clean_up_index(*, now: datetime) -> int:
-    """Erase chunks of all tenants that are unused or without consent, and return how many.
+    """Erase chunks of all tenants that are unused or not allowed, and return how many.
 
     A chunk is unused if it was last used more than KEEP_UNUSED ago. If the tenant's retention
-    period is longer, it applies instead. A legal hold keeps unused chunks. Chunks without consent
-    can come from a restored backup.
+    period is longer, it applies instead. A legal hold keeps unused chunks. Chunks that the policy
+    does not allow can come from a restored backup.
     """
     return sum(
         _clean_up_index_of_tenant(TenantId(str(tenant_id)), now=now)
@@ -100,13 +100,13 @@ def _clean_up_index_of_tenant(tenant_id: TenantId, *, now: datetime) -> int:
         (table,) = RETENTION_TABLES[DataClass.RETRIEVAL]
         erasable = table.exclude_held(unused, load_hold_periods(tenant_id=tenant_id))
         num_erased = _erase_rows(tenant_id, erasable, reason="unused")
-        consent = find_consent(tenant_id=tenant_id)
+        rules = find_indexing_rules(tenant_id=tenant_id)
         return num_erased + erase_disallowed(
-            tenant_id=tenant_id, policy=consent.policy, status=consent.status
+            tenant_id=tenant_id, policy=rules.policy, status=rules.status
         )
 
 
-def _make_filter(tenant_id: TenantId, consent: IndexConsent) -> Callable[[UUID, str, bytes], bool]:
+def _make_filter(tenant_id: TenantId, rules: IndexingRules) -> Callable[[UUID, str, bytes], bool]:
     @cache
     def get_cipher(holder: str) -> ChunkCipher:
         return ChunkCipher(settings.ROOT_SECRET, tenant_id=tenant_id, holder=holder)
@@ -116,7 +116,7 @@ def _make_filter(tenant_id: TenantId, consent: IndexConsent) -> Callable[[UUID, 
             repository, path = get_cipher(holder).open_name(row_id, sealed_name)
         except DecryptionFailed:
             return False  # a chunk that cannot be checked is erased
-        return consent.allows_file(RetrievalScope(holder=holder, repository=repository), path)
+        return rules.allows_file(RetrievalScope(holder=holder, repository=repository), path)
 
     return is_allowed
 

@@ -1,9 +1,9 @@
 """Operations that write the index from the files that gateways send.
 
-Consent is checked before a file is embedded, because embedding sends the file to the engine and may
-take seconds. It is checked again in the transaction that writes the file's chunks, with the
-tenant's row locked. A change of policy takes the same lock, so no file is written after the policy
-has forbidden it.
+Before a file is embedded, the worker checks that the policy allows the file, because embedding
+sends it to the engine and may take seconds. The worker checks this again in the transaction that
+writes the file's chunks, with the tenant's row locked. A change of policy takes the same lock, so
+no file is written after the policy has forbidden it.
 """
 
 from collections.abc import Iterable, Sequence
@@ -23,7 +23,7 @@ from tenants.privacy.retrieval_index.chunk_encryption import ChunkCipher
 from tenants.privacy.retrieval_index.chunking import split_into_chunks
 from tenants.privacy.retrieval_index.embeddings import MAX_TEXTS, Embedder
 from tenants.privacy.retrieval_index.erasure import evict_least_recently_used, lock_tenant
-from tenants.privacy.retrieval_index.queries import find_consent
+from tenants.privacy.retrieval_index.queries import find_indexing_rules
 
 # Precision of `used_at`: a row is updated at most once in this time.
 USED_AT_PRECISION: Final = timedelta(days=1)
@@ -41,7 +41,8 @@ class _IndexedFile:
     file_digest: bytes
 
     def is_allowed(self) -> bool:
-        return find_consent(tenant_id=self.tenant_id).allows_file(self.scope, self.path)
+        """Return whether the policy allows the file now. Two queries."""
+        return find_indexing_rules(tenant_id=self.tenant_id).allows_file(self.scope, self.path)
 
     @property
     def rows(self) -> QuerySet[RetrievalChunk]:
@@ -53,9 +54,9 @@ def index_file(
 ) -> int:
     """Replace the file's chunks in the index, and return how many of them are new.
 
-    Only new or changed chunks are embedded, and no transaction is open meanwhile. A file without
-    consent is not indexed. Raises NotFound for an unknown tenant, and EmbeddingFailed; the index is
-    then unchanged.
+    Only new or changed chunks are embedded, and no transaction is open meanwhile. A file that the
+    policy does not allow is not indexed. Raises NotFound for an unknown tenant, and
+    EmbeddingFailed; the index is then unchanged.
     """
     file = _locate_file(tenant_id, upload)
     with tenant_scope(tenant_id):
@@ -93,7 +94,7 @@ def record_matches(*, tenant_id: TenantId, chunk_ids: Iterable[UUID], now: datet
 
 def _locate_file(tenant_id: TenantId, upload: FileUpload) -> _IndexedFile:
     cipher = ChunkCipher(settings.ROOT_SECRET, tenant_id=tenant_id, holder=upload.scope.holder)
-    digest = cipher.file_digest(upload.scope, upload.path)
+    digest = cipher.compute_file_digest(upload.scope, upload.path)
     return _IndexedFile(tenant_id, upload.scope, upload.path, cipher, digest)
 
 
@@ -102,7 +103,7 @@ def _split_by_digest(file: _IndexedFile, text: str, *, model: str) -> dict[bytes
     if len(text) > MAX_FILE_CHARS:
         return {}
     return {
-        file.cipher.chunk_digest(file.file_digest, text=chunk.text, model=model): chunk.text
+        file.cipher.compute_chunk_digest(file.file_digest, text=chunk.text, model=model): chunk.text
         for chunk in split_into_chunks(file.path, text)
     }
 
@@ -125,7 +126,7 @@ def _build_row(
         tenant_id=file.tenant_id,
         id=row_id,
         holder=scope.holder,
-        scope_digest=cipher.scope_digest(scope),
+        scope_digest=cipher.compute_scope_digest(scope),
         file_digest=file.file_digest,
         chunk_digest=digest,
         sealed_name=cipher.seal_name(row_id, repository=scope.repository, path=file.path),
@@ -143,6 +144,6 @@ def _record_use(rows: QuerySet[RetrievalChunk], *, now: datetime) -> None:
 
 def _make_room(file: _IndexedFile) -> None:
     """Remove the least recently used chunks of the scope, to make room for the new ones."""
-    scope_digest = file.cipher.scope_digest(file.scope)
+    scope_digest = file.cipher.compute_scope_digest(file.scope)
     rows = RetrievalChunk.objects.filter(tenant_id=file.tenant_id, scope_digest=scope_digest)
     evict_least_recently_used(rows, keep=MAX_CHUNKS_OF_SCOPE)

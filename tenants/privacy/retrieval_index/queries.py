@@ -21,7 +21,7 @@ from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.models import RetrievalChunk, Tenant
 from tenants.policy.queries import load_active_policy
 from tenants.privacy.retrieval_index.chunk_encryption import ChunkCipher
-from tenants.privacy.retrieval_index.consent import IndexConsent
+from tenants.privacy.retrieval_index.indexing_rules import IndexingRules
 
 # Matches below this score are accidental: with the default model, unrelated code scores 0.0 to 0.2.
 MIN_SCORE: Final = 0.2
@@ -35,15 +35,15 @@ class ChunkMatch:
     snippet: SnippetMatch
 
 
-def find_consent(*, tenant_id: TenantId) -> IndexConsent:
-    """Return the tenant's current consent. Two queries.
+def find_indexing_rules(*, tenant_id: TenantId) -> IndexingRules:
+    """Return the tenant's current indexing rules. Two queries.
 
     Raises NotFound for a tenant without a policy.
     """
     with tenant_scope(tenant_id):
         policy = load_active_policy(tenant_id=tenant_id)
         status = Tenant.objects.values_list("status", flat=True).get(id=tenant_id)
-    return IndexConsent(status=TenantStatus(status), policy=policy)
+    return IndexingRules(status=TenantStatus(status), policy=policy)
 
 
 def search_chunks(
@@ -51,18 +51,19 @@ def search_chunks(
 ) -> list[ChunkMatch]:
     """Return up to MAX_SNIPPETS matches, best first, without the query's own file.
 
-    Matches below MIN_SCORE, or without consent, are left out. Compares the vector with those of all
-    chunks of the scope, without a vector index (ADR 0037), so the result is exact. Three queries.
+    Matches below MIN_SCORE, or in files that the policy does not allow, are left out. Compares the
+    vector with those of all chunks of the scope, without a vector index (ADR 0037), so the result
+    is exact. Three queries.
     """
     scope = query.scope
     cipher = ChunkCipher(settings.ROOT_SECRET, tenant_id=tenant_id, holder=scope.holder)
     with tenant_scope(tenant_id):
-        consent = find_consent(tenant_id=tenant_id)
+        rules = find_indexing_rules(tenant_id=tenant_id)
         rows = (
             RetrievalChunk.objects.filter(
-                tenant_id=tenant_id, scope_digest=cipher.scope_digest(scope)
+                tenant_id=tenant_id, scope_digest=cipher.compute_scope_digest(scope)
             )
-            .exclude(file_digest=cipher.file_digest(scope, query.path))
+            .exclude(file_digest=cipher.compute_file_digest(scope, query.path))
             .annotate(distance=CosineDistance("embedding", list(vector)))
             .order_by("distance", "id")
             .values_list("id", "sealed_name", "sealed_text", "distance")[:MAX_SNIPPETS]
@@ -76,7 +77,7 @@ def search_chunks(
         for match in matches
         if match is not None
         and match.snippet.score >= MIN_SCORE
-        and consent.allows_file(scope, match.snippet.path)
+        and rules.allows_file(scope, match.snippet.path)
     ]
 
 
@@ -91,5 +92,6 @@ def _open_chunk(
         # cannot be decrypted, and unused rows (KEEP_UNUSED).
         logger.error("retrieval.seal_broken", chunk_id=str(chunk_id))
         return None
+    # The cosine similarity; a negative one counts as 0.
     score = min(1.0, max(0.0, 1.0 - distance))
     return ChunkMatch(chunk_id, SnippetMatch(path=path, text=text, score=round(score, 4)))

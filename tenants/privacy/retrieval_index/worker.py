@@ -28,7 +28,7 @@ from caret.foundation.ids import TenantId
 from tenants.base.errors import NotFound
 from tenants.privacy.retrieval_index.embeddings import MAX_TEXTS, Embedder, EmbeddingFailed
 from tenants.privacy.retrieval_index.operations import index_file, record_matches
-from tenants.privacy.retrieval_index.queries import find_consent, search_chunks
+from tenants.privacy.retrieval_index.queries import find_indexing_rules, search_chunks
 from tenants.privacy.retrieval_index.redis_streams import RetrievalStreams
 
 MAX_RUN_S: Final = 2.0
@@ -54,7 +54,7 @@ class WorkerContext:
 @dataclass(slots=True)
 class RunStats:
     queries: int = 0  # answered
-    files: int = 0  # indexed, or left out because consent is missing
+    files: int = 0  # indexed, or left out because the policy does not allow them
     chunks: int = 0  # new chunks of these files
     dropped: dict[str, int] = field(default_factory=dict)  # messages by reason
 
@@ -117,7 +117,7 @@ def _open_messages(
 def _answer_queries(
     context: WorkerContext, queries: list[tuple[TenantId, SnippetQuery]], stats: RunStats
 ) -> None:
-    allowed_queries = [query for query in queries if _is_allowed(*query, stats)]
+    allowed_queries = [query for query in queries if _accept_query(*query, stats)]
     texts = [f"{query.path}\n{query.text[:MAX_QUERY_CHARS]}" for _, query in allowed_queries]
     vectors = context.embedder.embed(texts)
     for (tenant_id, query), vector in zip(allowed_queries, vectors, strict=True):
@@ -130,18 +130,18 @@ def _answer_queries(
         stats.queries += 1
 
 
-def _is_allowed(tenant_id: TenantId, query: SnippetQuery, stats: RunStats) -> bool:
-    """Return whether the query may be answered, and count it as dropped if not.
+def _accept_query(tenant_id: TenantId, query: SnippetQuery, stats: RunStats) -> bool:
+    """Return whether the query may be answered. If not, count it as dropped.
 
     Called before any text is sent to the engine.
     """
     try:
-        consent = find_consent(tenant_id=tenant_id)
+        rules = find_indexing_rules(tenant_id=tenant_id)
     except NotFound:
         stats.count_dropped("unknown tenant")
         return False
-    if not consent.allows_file(query.scope, query.path):
-        stats.count_dropped("no consent")
+    if not rules.allows_file(query.scope, query.path):
+        stats.count_dropped("not allowed")
         return False
     return True
 

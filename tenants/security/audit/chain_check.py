@@ -142,7 +142,7 @@ def _iterate_checkpoints(section: _ChainSection, keys: PublicKeys) -> Iterator[C
 
 
 def _read_section(tenant_id: TenantId, after: int | None) -> _ChainSection:
-    """Return the section to check, inside the tenant's scope. Raises InvalidValue."""
+    """Return the section to check. Must run inside the tenant's scope. Raises InvalidValue."""
     end = find_head(tenant_id=tenant_id)
     if after is None:
         after = _find_default_start(tenant_id, end.sequence)

@@ -31,10 +31,11 @@ from tenants.models import (
 )
 from tenants.security.authorization.actor import Actor
 
+# Returns the rows with these IDs, as texts, with the columns _COLUMNS except the kind.
 _NameQuery: TypeAlias = Callable[[Actor, set[str]], QuerySet[Any]]
 # The columns of each name query. All name queries together are one UNION.
-_COLUMNS: Final = ("resource_kind", "resource_key", "resource_name")
-_TEXT_ID_FIELDS: Final = frozenset({"lookup_id", "slug"})  # all other ID fields contain UUIDs
+_COLUMNS: Final = ("resource_kind", "resource_id", "resource_name")
+_TEXT_ID_FIELDS: Final = frozenset({"lookup_id", "slug"})  # all others contain UUIDs
 
 
 def find_resource_names(*, actor: Actor, references: Iterable[str]) -> dict[str, str]:
@@ -43,42 +44,42 @@ def find_resource_names(*, actor: Actor, references: Iterable[str]) -> dict[str,
     One query. Raises Forbidden.
     """
     actor.require(Permission.READ_AUDIT)
-    keys_by_kind: dict[str, set[str]] = defaultdict(set)
+    ids_by_kind: dict[str, set[str]] = defaultdict(set)
     for reference in references:
-        kind, _, key = reference.partition(":")
-        if key and kind in _QUERIES:
-            keys_by_kind[kind].add(key)
+        kind, _, id_text = reference.partition(":")
+        if id_text and kind in _QUERIES:
+            ids_by_kind[kind].add(id_text)
     queries = [
-        _QUERIES[kind](actor, keys)
+        _QUERIES[kind](actor, id_texts)
         .annotate(resource_kind=Value(kind, output_field=TextField()))
         .values_list(*_COLUMNS)
-        for kind, keys in sorted(keys_by_kind.items())
+        for kind, id_texts in sorted(ids_by_kind.items())
     ]
     if not queries:
         return {}
     with tenant_scope(actor.tenant_id):
         rows = list(queries[0].union(*queries[1:], all=True))
-    return {f"{kind}:{key}": name for kind, key, name in rows if name is not None}
+    return {f"{kind}:{id_text}": name for kind, id_text, name in rows if name is not None}
 
 
 def _make_name_query(
     model: type[Model], id_field: str, name_field: str, **filters: Any
 ) -> _NameQuery:
-    def build_query(actor: Actor, keys: set[str]) -> QuerySet[Any]:
-        values: Any = keys if id_field in _TEXT_ID_FIELDS else _parse_ids(keys)
+    def build_query(actor: Actor, id_texts: set[str]) -> QuerySet[Any]:
+        values: Any = id_texts if id_field in _TEXT_ID_FIELDS else _parse_ids(id_texts)
         scope = {"id": actor.tenant_id} if model is Tenant else {"tenant_id": actor.tenant_id}
         rows: QuerySet[Any] = model._default_manager.filter(
             **scope, **filters, **{f"{id_field}__in": values}
         )
         named_rows: QuerySet[Any] = rows.annotate(
-            resource_key=Cast(id_field, TextField()), resource_name=Cast(name_field, TextField())
+            resource_id=Cast(id_field, TextField()), resource_name=Cast(name_field, TextField())
         )
         return named_rows
 
     return build_query
 
 
-def _query_budget_holders(actor: Actor, keys: set[str]) -> QuerySet[Any]:
+def _query_budget_holders(actor: Actor, id_texts: set[str]) -> QuerySet[Any]:
     """Name budgets after their holders. The budget of the whole tenant has no name (NULL)."""
     teams = Team.objects.filter(tenant_id=actor.tenant_id, id=OuterRef("holder_id"))
     users = Membership.objects.filter(
@@ -89,16 +90,16 @@ def _query_budget_holders(actor: Actor, keys: set[str]) -> QuerySet[Any]:
         Subquery(users.values("user__email")),
         output_field=TextField(),
     )
-    rows = Budget.objects.filter(tenant_id=actor.tenant_id, id__in=_parse_ids(keys))
-    return rows.annotate(resource_key=Cast("id", TextField()), resource_name=holder_name)
+    rows = Budget.objects.filter(tenant_id=actor.tenant_id, id__in=_parse_ids(id_texts))
+    return rows.annotate(resource_id=Cast("id", TextField()), resource_name=holder_name)
 
 
-def _parse_ids(keys: Iterable[str]) -> list[UUID]:
-    """Return the keys that are UUIDs."""
+def _parse_ids(id_texts: Iterable[str]) -> list[UUID]:
+    """Return the UUIDs. Texts that are no UUIDs are left out."""
     ids = []
-    for key in keys:
+    for text in id_texts:
         try:
-            ids.append(UUID(key))
+            ids.append(UUID(text))
         except ValueError:  # an earlier release's entry, or text from a URL
             continue
     return ids

@@ -134,7 +134,7 @@ def _build_signed_head(
 def _are_in_same_hour(first: datetime, second: datetime) -> bool:
     """Return whether both times are in the same hour.
 
-    A time in an earlier hour is not in the same hour: after the clock was set back, heads are still
-    signed.
+    If the clock was set back, `second` can be in an earlier hour. That is another hour, so heads
+    are still signed.
     """
     return first.timestamp() // 3_600 == second.timestamp() // 3_600

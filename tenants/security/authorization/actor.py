@@ -43,7 +43,7 @@ class KeyGrant:
 class OperatorIdentity:
     """An operator of the platform. An operator never has a tenant's permissions."""
 
-    handle: str
+    handle: str  # for a key of the platform API: "key:" and its lookup ID
     can_change: bool  # False: read-only
 
 

@@ -61,7 +61,7 @@ def list_members(*, tenant_id: TenantId) -> list[MemberRow]:
 
 
 def find_membership(*, tenant_id: TenantId, user_id: UserId) -> Membership:
-    """Return the row of a current member, inside the tenant's scope. Raises NotFound."""
+    """Return the row of a current member. Must run inside the tenant's scope. Raises NotFound."""
     try:
         return Membership.objects.select_related("user").get(
             tenant_id=tenant_id, user_id=UUID(user_id), ended_at=None

@@ -12,9 +12,9 @@ from tenants.models import Membership, User
 
 
 def find_erased_users(tenant_id: TenantId, user_ids: Iterable[UUID | None]) -> frozenset[UUID]:
-    """Return the IDs of those users that were erased in this tenant, inside the tenant's scope.
+    """Return the IDs of those users that were erased in this tenant.
 
-    One query; no query without user IDs.
+    Must run inside the tenant's scope. One query; no query without user IDs.
     """
     known_ids = {user_id for user_id in user_ids if user_id is not None}
     if not known_ids:

@@ -47,7 +47,10 @@ class KeyCache:
     def _evict_expired(self) -> None:
         """Remove expired keys, including those that are not requested any more."""
         now_s = self._monotonic_s()
-        while self._keys and next(iter(self._keys.values()))[1] <= now_s:
+        while self._keys:
+            _key, expires_at_s = next(iter(self._keys.values()))  # of the oldest entry
+            if expires_at_s > now_s:
+                return
             self._keys.popitem(last=False)
 
 

@@ -43,7 +43,7 @@ def get_or_create_data_key(*, tenant_id: TenantId, scope: str, now: datetime) ->
 
 
 def create_tenant_key(*, tenant_id: TenantId, root_key: RootKey, now: datetime) -> TenantKey:
-    """Create a tenant key, inside the tenant's scope.
+    """Create a tenant key. Must run inside the tenant's scope.
 
     Raises RootKeyUnavailable, and django.db.IntegrityError if one is in force already.
     """

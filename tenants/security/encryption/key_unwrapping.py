@@ -18,10 +18,10 @@ from tenants.security.encryption.root_keys import load_root_keys
 
 
 def unwrap_stored_data_key(row: DataKey) -> bytes:
-    """Unwrap a data key, inside the tenant's scope. One query if the tenant key is not cached.
+    """Unwrap a data key. One query if the tenant key is not cached.
 
-    After `row` was read, rotation may have wrapped the data key again and destroyed the tenant key
-    that `row` names. The row is then read again.
+    Must run inside the tenant's scope. After `row` was read, rotation may have wrapped the data key
+    again and destroyed the tenant key that `row` names. The row is then read again.
 
     Raises KeyDestroyed, DecryptionFailed, RootKeyMissing, RootKeyUnavailable.
     """

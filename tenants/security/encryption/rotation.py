@@ -3,8 +3,8 @@
 Each step is a short transaction that can be repeated. After a crash, the next run continues. A key
 that was rewrapped or shredded meanwhile is not changed.
 
-    root key      the operator puts a new root key first in CARET_ROOT_KEYS; rotation then rewraps
-                  all tenant keys with it
+    root key      the operator adds a new root key to CARET_ROOT_KEYS of all processes, and then
+                  puts it first; rotation then rewraps all tenant keys with it
     tenant key    rotation retires the old key, puts a new one in force, rewraps all data keys with
                   the new one, and destroys the old one
 """

@@ -12,7 +12,7 @@ from tenants.models import UsageBatchCounter
 
 
 def allocate_batch(tenant_id: TenantId) -> int:
-    """Allocate the next batch number, inside the tenant's scope, before inserting the rows.
+    """Allocate the next batch number. Must run inside the tenant's scope, before rows are inserted.
 
     Locks the tenant's counter until the commit, so that a batch with a higher number is never
     visible before this one. Two queries; four for the tenant's first batch.
@@ -28,9 +28,9 @@ def allocate_batch(tenant_id: TenantId) -> int:
 
 
 def read_latest_batch(tenant_id: TenantId) -> int:
-    """Return the number of the latest batch, inside the tenant's scope; 0: no batch exists.
+    """Return the number of the latest batch; 0: no batch exists.
 
-    All batches up to this number are visible.
+    Must run inside the tenant's scope. All batches up to this number are visible.
     """
     batches = UsageBatchCounter.objects.filter(tenant_id=tenant_id).values_list(
         "last_batch", flat=True

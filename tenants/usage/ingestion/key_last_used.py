@@ -13,7 +13,7 @@ LAST_USED_PRECISION: Final = timedelta(minutes=1)  # a busy key's row is updated
 
 
 def record_key_use(uses: Iterable[tuple[uuid.UUID, datetime]]) -> None:
-    """Record when API keys were last used, to the minute, inside the tenant's scope.
+    """Record when API keys were last used, to the minute. Must run inside the tenant's scope.
 
     `uses` are pairs of a key's ID and the time of a request. One query, and one update for each key
     whose stored time is too old.

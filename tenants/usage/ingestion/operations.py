@@ -34,7 +34,7 @@ from tenants.usage.rollups.dirty_hours import list_dirty_hours, mark_hours_dirty
 
 # A run ends after this many reads of the stream, so that the task ends. The next run is scheduled
 # within a second.
-MAX_BATCHES: Final = 50
+MAX_READS: Final = 50
 
 logger = structlog.get_logger(__name__)
 
@@ -49,7 +49,7 @@ class UsageIngestion:
 
 
 @dataclass(slots=True)
-class _UsageBatch:
+class _DecodedRead:
     """The decoded records of all entries that one read of the stream returned."""
 
     # The rows by tenant, each with the encoded record.
@@ -59,14 +59,14 @@ class _UsageBatch:
     rejected: list[RejectedRecord] = field(default_factory=list)
 
 
-def ingest_all_entries(stream: UsageStream, *, max_batches: int = MAX_BATCHES) -> UsageIngestion:
-    """Ingest until the stream is empty, or for `max_batches` reads. Concurrent runs are harmless.
+def ingest_all_entries(stream: UsageStream, *, max_reads: int = MAX_READS) -> UsageIngestion:
+    """Ingest until the stream is empty, or for `max_reads` reads. Concurrent runs are harmless.
 
     Raises redis.RedisError or django.db.OperationalError; then nothing is lost.
     """
     stream.create()
     ingestion = UsageIngestion()
-    for _ in range(max_batches):
+    for _ in range(max_reads):
         entries = stream.claim_abandoned() or stream.read_new()
         if not entries:
             break
@@ -79,48 +79,47 @@ def ingest_all_entries(stream: UsageStream, *, max_batches: int = MAX_BATCHES) -
 def _ingest_entries(
     stream: UsageStream, entries: Sequence[StreamEntry], ingestion: UsageIngestion
 ) -> None:
-    batch = _decode_entries(entries)
-    _reject_unknown_tenants(batch)
-    for tenant_id, rows in batch.rows.items():
-        ingestion.records += _insert_batch(tenant_id, rows, batch.rejected)
+    decoded = _decode_entries(entries)
+    _reject_unknown_tenants(decoded)
+    for tenant_id, rows in decoded.rows.items():
+        ingestion.records += _insert_or_reject(tenant_id, rows, decoded.rejected)
     # All rows are committed here. After a crash now, another worker reads the entries again and
     # skips the existing rows. If two workers process the same entries at once, rejected records are
     # stored twice.
-    stream.acknowledge(entries, batch.rejected)
-    ingestion.rejected += len(batch.rejected)
-    for reason, count in Counter(record.reason for record in batch.rejected).items():
+    stream.acknowledge(entries, decoded.rejected)
+    ingestion.rejected += len(decoded.rejected)
+    for reason, count in Counter(record.reason for record in decoded.rejected).items():
         logger.warning("usage.rejected", reason=reason, records=count)
 
 
-def _decode_entries(entries: Iterable[StreamEntry]) -> _UsageBatch:
-    batch = _UsageBatch()
+def _decode_entries(entries: Iterable[StreamEntry]) -> _DecodedRead:
+    decoded = _DecodedRead()
     for entry in entries:
         try:
             records = decode_entry(entry.data or b"")
         except UnstorableRecord as error:
-            batch.rejected.append(RejectedRecord(str(error), entry.data or b""))
+            decoded.rejected.append(RejectedRecord(str(error), entry.data or b""))
             continue
         for data in records:
             try:
                 row = decode_row(data)
             except UnstorableRecord as error:
-                batch.rejected.append(RejectedRecord(str(error), data))
+                decoded.rejected.append(RejectedRecord(str(error), data))
             else:
-                batch.rows[TenantId(str(row.tenant_id))].append((row, data))
-    return batch
+                decoded.rows[TenantId(str(row.tenant_id))].append((row, data))
+    return decoded
 
 
-def _reject_unknown_tenants(batch: _UsageBatch) -> None:
-    existing_ids = {
-        TenantId(str(tenant_id))
-        for tenant_id in Tenant.objects.filter(id__in=list(batch.rows)).values_list("id", flat=True)
-    }
-    for tenant_id in batch.rows.keys() - existing_ids:
-        for _, data in batch.rows.pop(tenant_id):
-            batch.rejected.append(RejectedRecord("tenant_id: unknown", data))
+def _reject_unknown_tenants(decoded: _DecodedRead) -> None:
+    """Move the records of tenants that do not exist to the rejected records."""
+    tenants = Tenant.objects.filter(id__in=list(decoded.rows))
+    existing_ids = {TenantId(str(tenant_id)) for tenant_id in tenants.values_list("id", flat=True)}
+    for tenant_id in decoded.rows.keys() - existing_ids:
+        for _, data in decoded.rows.pop(tenant_id):
+            decoded.rejected.append(RejectedRecord("tenant_id: unknown", data))
 
 
-def _insert_batch(
+def _insert_or_reject(
     tenant_id: TenantId,
     rows: list[tuple[Row | LateOutcome, bytes]],
     rejections: list[RejectedRecord],
@@ -152,7 +151,7 @@ def _insert_singly(
     rows: list[tuple[Row | LateOutcome, bytes]],
     rejections: list[RejectedRecord],
 ) -> int:
-    """Insert rows one by one, so that a rejected row does not affect the others."""
+    """Insert rows one by one, and return how many. A rejected row does not affect the others."""
     num_inserted = 0
     for row, data in rows:
         try:
@@ -164,18 +163,18 @@ def _insert_singly(
     return num_inserted
 
 
-def _insert_rows(tenant_id: TenantId, batch_rows: list[Row | LateOutcome]) -> None:
-    rows = [row for row in batch_rows if not isinstance(row, LateOutcome)]
+def _insert_rows(tenant_id: TenantId, decoded_rows: list[Row | LateOutcome]) -> None:
+    rows = [row for row in decoded_rows if not isinstance(row, LateOutcome)]
     usage = [row for row in rows if isinstance(row, UsageRecord)]
     if usage:
-        batch = allocate_batch(tenant_id)
+        batch_number = allocate_batch(tenant_id)
         for row in usage:
-            row.batch = batch
+            row.batch = batch_number
     insert_new_rows(UsageRecord, usage)
     insert_new_rows(Outcome, [row for row in rows if isinstance(row, Outcome)])
     insert_new_rows(TypingReport, [row for row in rows if isinstance(row, TypingReport)])
     rows += insert_late_outcomes(
-        tenant_id, [row for row in batch_rows if isinstance(row, LateOutcome)]
+        tenant_id, [row for row in decoded_rows if isinstance(row, LateOutcome)]
     )
     mark_hours_dirty(tenant_id, list_dirty_hours(rows))
     record_key_use({(row.key_id, row.occurred_at) for row in usage})

@@ -20,10 +20,10 @@ MAX_REJECTED: Final = 1_000  # entries; the oldest are dropped first
 _MAX_REJECTED_BYTES: Final = 64 * 1024  # of one entry
 # The most entries in one read. If each entry contains one record, as most do, this many entries
 # have half a megabyte and take about 100 ms.
-BATCH_ENTRIES: Final = 512
-# Longer than a batch takes. An entry that is pending for this long probably belongs to a dead
-# consumer. If the consumer is only slow, both consumers insert the entry's records, and the second
-# insert skips the existing rows.
+MAX_ENTRIES_PER_READ: Final = 512
+# Longer than the insert of one read's entries takes. An entry that is pending for this long
+# probably belongs to a dead consumer. If the consumer is only slow, both consumers insert the
+# entry's records, and the second insert skips the existing rows.
 CLAIM_AFTER_MS: Final = 30_000
 
 
@@ -56,20 +56,21 @@ class UsageStream:
                 raise
 
     def claim_abandoned(self) -> list[StreamEntry]:
-        """Claim up to BATCH_ENTRIES entries that a dead consumer left pending."""
+        """Claim up to MAX_ENTRIES_PER_READ entries that a dead consumer left pending."""
         response: Any = self._connection.xautoclaim(
             USAGE_STREAM,
             USAGE_GROUP,
             self._consumer,
             min_idle_time=self._claim_after_ms,
-            count=BATCH_ENTRIES,
+            count=MAX_ENTRIES_PER_READ,
         )
-        return _to_entries(response[1])
+        _next_start, rows, *_deleted_ids = response
+        return _to_entries(rows)
 
     def read_new(self) -> list[StreamEntry]:
-        """Read up to BATCH_ENTRIES new entries, without waiting."""
+        """Read up to MAX_ENTRIES_PER_READ new entries, without waiting."""
         response: Any = self._connection.xreadgroup(
-            USAGE_GROUP, self._consumer, {USAGE_STREAM: ">"}, count=BATCH_ENTRIES
+            USAGE_GROUP, self._consumer, {USAGE_STREAM: ">"}, count=MAX_ENTRIES_PER_READ
         )
         return [entry for _, rows in response for entry in _to_entries(rows)]
 
@@ -81,8 +82,10 @@ class UsageStream:
         response: Any = self._connection.xrange(USAGE_STREAM, count=1)
         if not response:
             return now
-        milliseconds = int(response[0][0].partition(b"-")[0])
-        return min(now, from_unix_ms(milliseconds))  # Redis's clock may be ahead
+        ((entry_id, _fields),) = response
+        # An entry's ID begins with its time of arrival, for example b"1763762940000-0".
+        arrived_at_ms = int(entry_id.partition(b"-")[0])
+        return min(now, from_unix_ms(arrived_at_ms))  # Redis's clock may be ahead
 
     def acknowledge(
         self, entries: Sequence[StreamEntry], rejections: Sequence[RejectedRecord]

@@ -157,7 +157,7 @@ def _to_late_outcome(record: LateOutcomeRecord) -> LateOutcome:
     return LateOutcome(
         outcome=_to_outcome_row(record, chars=0, lines=0),
         key_id=uuid.UUID(record.key_id),
-        # The first 48 bits of a version 7 UUID are its time in Unix milliseconds.
+        # The first 48 of 128 bits of a version 7 UUID are its time in Unix milliseconds.
         requested_at=from_unix_ms(uuid.UUID(record.request_id).int >> 80),
         chars=record.chars,
         lines=record.lines,

@@ -52,7 +52,7 @@ def compute_breakdown(
     *,
     names: Sequence[str] = COUNTER_NAMES,
 ) -> Breakdown:
-    """Compute the breakdown, inside the tenant's scope. One query.
+    """Compute the breakdown. One query. Must run inside the tenant's scope.
 
     `names` are the requested counters. The other counters stay 0, because each sum takes time.
     """

@@ -2,7 +2,7 @@
 
 The key of a variant is `<experiment>/<variant>`. A user stays in one variant, so each variant is a
 group of users, and a small group is suppressed. Users without a variant form another group.
-First-token latencies come from usage records, of a long period only from its last days
+First-token latencies come from usage records. Of a long period, only the last days are measured
 (`latency.MAX_EXACT`).
 """
 
@@ -135,7 +135,7 @@ def _read_mean_latencies(
 ) -> dict[str, IntervalEstimate | None]:
     """Return mean first-token latencies by a variant's key.
 
-    Variants of 1 to `min_users` - 1 users are left out.
+    Variants of 1 to `min_users` - 1 users are left out. (0 users: only service keys.)
     """
     records = UsageRecord.objects.filter(
         _FINISHED,

@@ -40,9 +40,10 @@ def read_options(actor: Actor, query: ReportQuery, *, is_own: bool) -> FilterOpt
 def read_team_names(
     actor: Actor, *, known_names: Mapping[str, str] | None = None
 ) -> Mapping[str, str]:
-    """Return the teams' names by ID, inside the tenant's scope; empty without READ_TEAMS.
+    """Return the teams' names by ID; empty without READ_TEAMS.
 
-    `known_names`: the names, if the caller has already read them; None: read them.
+    `known_names`: the names, if the caller has already read them; None: read them. Must run inside
+    the tenant's scope.
     """
     if not actor.has_permission(Permission.READ_TEAMS):
         return {}

@@ -98,10 +98,10 @@ def get_measured_since(*, begins_at: datetime, ends_at: datetime) -> datetime:
 def measure_latency(
     records: QuerySet[UsageRecord], *, begins_at: datetime, ends_at: datetime, min_users: int = 1
 ) -> LatencyReport:
-    """Measure latency from usage records, inside the tenant's scope.
+    """Measure latency from usage records. Must run inside the tenant's scope.
 
     One query over the primary key. A mode is left out of a period in which it had 1 to
-    `min_users` - 1 users.
+    `min_users` - 1 users. (0 users: only service keys.)
     """
     since = get_measured_since(begins_at=begins_at, ends_at=ends_at)
     # By `is_current`.
@@ -120,7 +120,10 @@ def measure_latency(
 def read_latency_rollups(
     tenant_id: TenantId, *, begins_at: datetime, ends_at: datetime, by_hour: bool
 ) -> LatencyReport:
-    """Read latency from rollups of hours or UTC days, inside the tenant's scope. One query."""
+    """Read latency from rollups of hours or UTC days. One query.
+
+    Must run inside the tenant's scope.
+    """
     table = LatencyHour if by_hour else LatencyDay
     rows = table.objects.filter(
         tenant_id=tenant_id,

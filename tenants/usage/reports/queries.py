@@ -141,7 +141,8 @@ def read_report(*, actor: Actor, kind: ReportKind, query: ReportQuery) -> Report
             suppressed_total, suppressed = _find_suppressed_in_filter(actor, query, min_users)
         until = find_complete_until(actor.tenant_id)
     if suppressed_total is not None and not query.filter.is_empty:
-        # The sum of the groups would reveal the suppressed total.
+        # The sum of the groups would reveal the suppressed total. Without a filter, the groups of a
+        # suppressed total are already suppressed, because they have no more users than the total.
         suppressed = dict.fromkeys(groups, suppressed_total)
     return Report(
         query=query,
@@ -157,9 +158,10 @@ def read_report(*, actor: Actor, kind: ReportKind, query: ReportQuery) -> Report
 
 def is_limited_to_own(actor: Actor, kind: ReportKind) -> bool:
     """Return whether the actor may see only their own figures. Raises Forbidden."""
-    if actor.has_permission(PERMISSIONS[kind][0]):
+    tenant_permission, own_permission = PERMISSIONS[kind]
+    if actor.has_permission(tenant_permission):
         return False
-    actor.require(PERMISSIONS[kind][1])
+    actor.require(own_permission)
     return True
 
 

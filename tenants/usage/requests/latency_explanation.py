@@ -212,6 +212,7 @@ def _explain_filter(_record: CompletionRecord, stage: LatencyStage) -> Iterator[
 def _explain_stream(record: CompletionRecord, stage: LatencyStage) -> Iterator[Finding]:
     if record.generated_tokens < _MIN_STREAMED_TOKENS:
         return
+    # The first token belongs to an earlier stage.
     token_ms = stage.duration_ms / (record.generated_tokens - 1)
     if token_ms > _SLOW_TOKEN_MS:
         yield Finding(

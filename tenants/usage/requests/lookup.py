@@ -31,6 +31,7 @@ def find_request(
     visible to the actor.
     """
     try:
+        # The first 48 of 128 bits of a version 7 UUID are its time in Unix milliseconds.
         made_at = from_unix_ms(request_id.int >> 80)
         first, last = made_at - MAX_ID_DEVIATION, made_at + MAX_ID_DEVIATION
     except OverflowError:  # not a version 7 UUID

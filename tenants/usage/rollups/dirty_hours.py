@@ -45,7 +45,10 @@ def list_dirty_hours(rows: Iterable[UsageRecord | Outcome | TypingReport]) -> se
 
 
 def mark_hours_dirty(tenant_id: TenantId, hours: Iterable[datetime]) -> None:
-    """Mark hours, inside the tenant's scope and the transaction that changes their records."""
+    """Mark hours to be counted again.
+
+    Must run inside the tenant's scope, in the transaction that changes the hours' records.
+    """
     # Sorted, so that neighbouring marks are stored together. Each mark has a random ID, so
     # concurrent transactions can mark the same hour.
     marks = [DirtyHour(tenant_id=tenant_id, hour=hour) for hour in sorted(hours)]
@@ -56,7 +59,7 @@ def _list_hours_of_request(request_id: uuid.UUID) -> Iterator[datetime]:
     if request_id.version != _VERSION_WITH_TIME:
         return  # no gateway created this ID, so it belongs to no completion
     try:
-        made_at = from_unix_ms(request_id.int >> 80)
+        made_at = from_unix_ms(request_id.int >> 80)  # the first 48 of 128 bits are the time
         yield get_hour(made_at - MAX_ID_DEVIATION)
         yield get_hour(made_at + MAX_ID_DEVIATION)
     except OverflowError:

@@ -110,9 +110,9 @@ def mark_period_dirty(*, tenant_id: TenantId, start: datetime, end: datetime) ->
 
 
 def find_complete_until(tenant_id: TenantId) -> datetime | None:
-    """Return the time until which rollups are complete, inside the tenant's scope.
+    """Return the time until which rollups are complete; None: nothing was counted yet.
 
-    None: nothing was counted yet.
+    Must run inside the tenant's scope.
     """
     states = RollupState.objects.filter(tenant_id=tenant_id)
     return states.values_list("complete_until", flat=True).first()
@@ -135,6 +135,7 @@ def _count_day(tenant_id: TenantId, day: datetime, hours: Iterable[datetime]) ->
         purged_until = _find_purged_until(tenant_id)
         for hour in hours:
             DirtyHour.objects.filter(tenant_id=tenant_id, hour=hour).delete()
+            # An hour that was counted before some of its records were purged keeps its counts.
             if purged_until is None or hour >= purged_until or not _is_counted(tenant_id, hour):
                 _count_hour(cursor, tenant_id, hour)
         parameters: dict[str, Any] = {"tenant": tenant_id, "start": day, "end": day + DAY}
@@ -190,5 +191,8 @@ def _get_day(hour: datetime) -> datetime:
 
 
 def _build_request_id_at(moment: datetime, *, filler: str) -> str:
-    """Return the lowest (filler "0") or highest ID (filler "f") of a request at `moment`."""
+    """Return the lowest (filler "0") or highest (filler "f") bound of request IDs at `moment`.
+
+    A request ID is a UUID of version 7: 12 hex digits of time, then 20 others.
+    """
     return f"{max(to_unix_ms(moment), 0) & 0xFFFFFFFFFFFF:012x}{filler * 20}"

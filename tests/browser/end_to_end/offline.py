@@ -17,11 +17,15 @@ def download_file(page: Page, role: str, name: str, folder: Path) -> Path:
     return path
 
 
-def run_verifier(command: str, file: Path, keys: Path) -> str:
-    """Return the output of this `manage.py` command for the file, without the installation's
-    settings."""
+def run_verifier(command: str, file: Path, public_keys: Path) -> str:
+    """Return the output of this `manage.py` command for the file.
+
+    `public_keys` is a file. The command gets none of the installation's settings.
+    """
     environment = {"PATH": os.environ["PATH"]}
-    return manage(command, str(file), "--public-key", str(keys), environment=environment).stdout
+    return manage(
+        command, str(file), "--public-key", str(public_keys), environment=environment
+    ).stdout
 
 
 def change_middle_byte(file: Path) -> None:

@@ -1,4 +1,7 @@
-"""The first run: sign in with the printed login and accept a suggestion."""
+"""The first run: a developer signs in and accepts a suggestion.
+
+The developer's login is in `.caret/up.json`. (`make up` prints only the other logins.)
+"""
 
 import pytest
 from playwright.sync_api import expect
@@ -15,7 +18,7 @@ from tests.stack.running import Stack
 pytestmark = pytest.mark.engine
 
 
-def test_the_printed_login_leads_to_an_accepted_suggestion(tabs: Tabs, stack: Stack) -> None:
+def test_a_developer_signs_in_and_accepts_a_suggestion(tabs: Tabs, stack: Stack) -> None:
     login = stack.tenant("acme")
     page = tabs.open()
     page.goto("/")

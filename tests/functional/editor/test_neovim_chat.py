@@ -192,6 +192,8 @@ async def test_keys_request_a_block_and_alternatives(
     suggestion_gateway.suggestion = "2 + 2"
     await asyncio.to_thread(editor.press, "<M-]>")
     await eventually(lambda: editor.suggestion.rstrip("\n") == "2 + 2")
+    # The server requested two alternatives with the same text, so it sent Neovim only one of them.
+    # Therefore, the next suggestion is the first one again.
     await asyncio.to_thread(editor.press, "<M-]>")
     await eventually(lambda: editor.suggestion.rstrip("\n") == "1 + 1")
 

@@ -120,6 +120,7 @@ async def test_a_message_says_why_the_user_is_signed_out(
 async def test_a_message_names_the_key_file_that_others_can_read(
     fake: Gateway, tmp_path: Path
 ) -> None:
+    # In `running_neovim`, the variable XDG_CONFIG_HOME names the folder of the same name.
     folder = tmp_path / "XDG_CONFIG_HOME" / "caret"
     folder.mkdir(parents=True)
     key_file = folder / "key"

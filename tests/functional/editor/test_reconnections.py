@@ -41,21 +41,24 @@ class People:
 
 @pytest.fixture
 async def people(site: Site, tmp_path: Path) -> People:
-    """Make users of two tenants that the control plane knows, too."""
+    """Make users of two tenants. The database contains both tenants, so outcomes are ingested."""
     secret = root_secret_of(site.home.paths)
     colleague, colleagues_key = new_credential(secret)
-    adas_snapshot, key = await _known_tenant(secret, colleague)
-    other_snapshot, other_tenants_key = await _known_tenant(secret)
+    adas_snapshot, key = await _make_tenant_in_database(secret, colleague)
+    other_snapshot, other_tenants_key = await _make_tenant_in_database(secret)
     for snapshot in (adas_snapshot, other_snapshot):
         publish(site.home.paths, snapshot)
     ada = Developer(site, adas_snapshot, key, tmp_path)
     return People(ada, colleagues_key, other_tenants_key, other_snapshot.tenant_id)
 
 
-async def _known_tenant(
+async def _make_tenant_in_database(
     secret: bytes, *extra_credentials: Credential
 ) -> tuple[TenantSnapshot, str]:
-    """Make a tenant in the database, and return its snapshot and an API key."""
+    """Make a tenant in the database, and return its snapshot and an API key.
+
+    `make_company` adds a random suffix to the slug, so it can be called for several tenants.
+    """
     company = await in_thread(lambda: make_company("initech", {}))
     snapshot, key = new_tenant(company.slug, root_secret=secret)
     changes = {

@@ -107,8 +107,8 @@ def test_semantically_similar_files_are_found_first(index: TenantIndex) -> None:
     for path, text in (("net.py", SOCKETS), ("pay.py", INVOICES), ("image.py", IMAGES)):
         index.index_file(path, text)
 
-    money = index.search("# how much does the shopping cart cost altogether\ndef cart_cost(")
-    network = index.search("# send a packet to the server over tcp\ndef send(sock")
+    money = index.find_snippets("# how much does the shopping cart cost altogether\ndef cart_cost(")
+    network = index.find_snippets("# send a packet to the server over tcp\ndef send(sock")
 
     assert money[0].path == "pay.py"
     assert network[0].path == "net.py"

@@ -19,7 +19,7 @@ from django.db import connections
 
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from caret.local.databases.credentials import DATABASE, SUPERUSER, read_password
-from caret.local.databases.postgres_cluster import programs_of
+from caret.local.databases.postgres_cluster import find_postgres_programs
 from tenants.models import ContentObject
 from tenants.privacy.content_capture import object_store
 from tenants.security.encryption.key_cache import key_cache
@@ -43,7 +43,7 @@ def empty_database(services: Services, monkeypatch: pytest.MonkeyPatch) -> Itera
     admin.execute(f"CREATE DATABASE {name} OWNER caret_owner".encode())
     backup_url = f"postgresql://{SUPERUSER}:{password}@/{name}?host={quote(str(host), safe='')}"
     monkeypatch.setenv("CARET_BACKUP_DATABASE_URL", backup_url)
-    monkeypatch.setenv("PATH", f"{programs_of(services.paths)}:{os.environ['PATH']}")
+    monkeypatch.setenv("PATH", f"{find_postgres_programs(services.paths)}:{os.environ['PATH']}")
     connection = connections["default"]
     connection.close()
     connection.settings_dict["NAME"] = name

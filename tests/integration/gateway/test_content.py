@@ -11,7 +11,7 @@ from caret.client.websocket_client import CompletionStream
 from caret.contracts.captured_content import (
     CONTENT,
     CapturedCompletion,
-    CapturedEdit,
+    CapturedSuggestionEdit,
     ContentBatch,
     ContentSealer,
     Item,
@@ -119,7 +119,7 @@ async def test_content_is_sent_sealed_if_tenant_and_user_consent(quick_site: Sit
     with redis.Redis.from_url(address) as connection:
         entries = cast(Entries, connection.xrange(CONTENT))
     assert b"planted" not in b"".join(value for _, fields in entries for value in fields.values())
-    (edit,) = [item for item in tenant.sent_items() if isinstance(item, CapturedEdit)]
+    (edit,) = [item for item in tenant.sent_items() if isinstance(item, CapturedSuggestionEdit)]
     assert edit.text == "edited = 1"
 
 

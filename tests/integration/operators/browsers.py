@@ -25,6 +25,8 @@ from tests.fakes.console_client import Client
 from tests.fixtures.companies import Company
 
 SESSION: Final = "caret-operator"  # name of the session's cookie
+VIEW_REASON: Final = "Ticket 4711"
+CHANGE_REASON: Final = "Ticket 4712"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +68,7 @@ class Browser:
     def page(self, company: Company) -> Any:
         return self.client.get(f"/operators/tenants/{company.tenant_id}")
 
-    def open_tenant(self, company: Company, reason: str = "Ticket 4711") -> Any:
+    def open_tenant(self, company: Company, reason: str = VIEW_REASON) -> Any:
         """Give the reason for viewing the tenant, and open its page."""
         address = f"/operators/tenants/{company.tenant_id}/reason"
         return self.client.post(address, {"reason": reason}, follow=True)
@@ -79,7 +81,7 @@ class Browser:
 
     def change(self, company: Company, action: str, **form: str) -> Any:
         address = f"/operators/tenants/{company.tenant_id}/edit/{action}"
-        return self.client.post(address, {"reason": "Ticket 4712"} | form)
+        return self.client.post(address, {"reason": CHANGE_REASON} | form)
 
     def invite_owner(self, company: Company, email: str) -> Any:
         return self.client.post(f"/operators/tenants/{company.tenant_id}/owners", {"email": email})

@@ -5,7 +5,7 @@ import pytest
 from console.limits.throttling import MAX_ATTEMPTS, Secret
 from tenants.models import Tenant
 from tests.fixtures.companies import ACME, Company, make_company
-from tests.integration.operators.browsers import make_account, new_browser
+from tests.integration.operators.browsers import CHANGE_REASON, make_account, new_browser
 
 CHANGES: list[tuple[str, dict[str, str]]] = [
     ("status", {"status": "suspended"}),
@@ -37,7 +37,7 @@ def test_a_change_requires_a_code_and_keeps_the_form(
     assert (prompt.status_code, wrong_code.status_code) == (200, 400)
     for text in form.values():
         assert f'value="{text}"' in prompt.content.decode()
-    assert "Ticket 4712" in prompt.content.decode()
+    assert CHANGE_REASON in prompt.content.decode()
     assert unchanged == before
     assert done["Location"].endswith(f"?done={section}")
     assert Tenant.objects.values().get(id=acme.tenant_id) != before

@@ -277,7 +277,7 @@ def test_only_operators_who_may_write_assign_pools(fleet: Fleet, acme: Company) 
         role=OperatorRole.SUPPORT,
         created_at=timezone.now(),
         disabled_at=None,
-        fingerprint="",
+        password_version="",
     )
     reader = build_operator_actor(support, tenant_id=acme.tenant_id, address="", request_id="")
 

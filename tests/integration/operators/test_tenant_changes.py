@@ -12,7 +12,7 @@ from tenants.compliance.tenant_closing import close_due_tenants
 from tenants.models import Tenant
 from tenants.privacy.retention.verification import verify_certificate
 from tests.fixtures.companies import ACME, Company, make_company
-from tests.integration.operators.browsers import with_recent_step_up
+from tests.integration.operators.browsers import CHANGE_REASON, with_recent_step_up
 from tests.integration.operators.test_tenants import entries
 
 
@@ -82,4 +82,4 @@ def test_an_operator_makes_a_member_an_owner(acme: Company) -> None:
 
     assert (stranger.status_code, member.status_code) == (400, 302)
     (entry,) = entries(acme, "member.role_changed")
-    assert (entry.target, entry.reason) == (f"user:{acme.administrator.user_id}", "Ticket 4712")
+    assert (entry.target, entry.reason) == (f"user:{acme.administrator.user_id}", CHANGE_REASON)

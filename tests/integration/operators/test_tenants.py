@@ -21,7 +21,13 @@ from tenants.models import AuditEntry, Subscription, Tenant, User
 from tenants.security.authorization.actor import Actor, OperatorIdentity
 from tests.fakes.console_client import Client
 from tests.fixtures.companies import ACME, GLOBEX, Company, make_company, make_key
-from tests.integration.operators.browsers import Browser, signed_in, with_recent_step_up
+from tests.integration.operators.browsers import (
+    CHANGE_REASON,
+    VIEW_REASON,
+    Browser,
+    signed_in,
+    with_recent_step_up,
+)
 
 SECRET_NAME = "Laptop of Ada, secret project"
 
@@ -75,11 +81,11 @@ def test_a_tenant_is_shown_only_after_a_reason_is_given(acme: Company) -> None:
 def test_each_view_of_a_tenant_is_in_its_audit_log(acme: Company, globex: Company) -> None:
     browser = signed_in()
 
-    browser.open_tenant(acme, "Ticket 4711")
+    browser.open_tenant(acme)
     browser.page(acme)
 
     view_entries = entries(acme, "operator.looked")
-    assert [entry.reason for entry in view_entries] == ["Ticket 4711", "Ticket 4711"]
+    assert [entry.reason for entry in view_entries] == [VIEW_REASON, VIEW_REASON]
     first = view_entries[0]
     assert (first.actor_kind, first.actor_id) == ("operator", None)
     assert first.actor_key.startswith("operator:ola")
@@ -90,21 +96,21 @@ def test_each_view_of_a_tenant_is_in_its_audit_log(acme: Company, globex: Compan
 
 
 def test_the_tenants_auditor_can_read_which_operator_viewed_it(acme: Company) -> None:
-    signed_in().open_tenant(acme, "Ticket 4711")
+    signed_in().open_tenant(acme)
     client = Client()
     client.force_login(User.objects.get(id=acme.people[Role.AUDITOR].user_id))
 
     views = client.get("/api/v1/audit", {"action": "operator.looked"}).json()["items"]
     by_actor = client.get("/api/v1/audit", {"actor": views[0]["actor_key"]}).json()["items"]
 
-    assert [(row["actor_kind"], row["reason"]) for row in views] == [("operator", "Ticket 4711")]
+    assert [(row["actor_kind"], row["reason"]) for row in views] == [("operator", VIEW_REASON)]
     assert by_actor == views
 
 
 def test_a_reason_applies_to_one_tenant(acme: Company, globex: Company) -> None:
     browser = signed_in()
     browser.open_tenant(acme)
-    browser.step_up()
+    browser.step_up()  # does not replace the reason
 
     page = browser.page(globex)
 
@@ -224,7 +230,7 @@ def test_limits_set_by_an_operator_are_published_and_audited(
     assert policy.limits.tenant == RateLimit(per_minute=600, burst=600)
     assert read_published(globex).policy.max_concurrent_completions > 5
     (entry,) = entries(acme, "tenant.limits_changed")
-    assert entry.reason == "Ticket 4712"
+    assert entry.reason == CHANGE_REASON
     assert entry.before == {"max_concurrent_completions": None, "max_requests_per_minute": None}
     assert entry.after == {"max_concurrent_completions": 5, "max_requests_per_minute": 600}
 
@@ -324,7 +330,7 @@ def test_an_operator_changes_the_plan(acme: Company) -> None:
 
     assert response.status_code == 302
     (entry,) = entries(acme, "billing.subscribed")
-    assert (entry.reason, entry.actor_kind) == ("Ticket 4712", "operator")
+    assert (entry.reason, entry.actor_kind) == (CHANGE_REASON, "operator")
     with tenant_scope(acme.tenant_id):
         assert Subscription.objects.get().starts_on == starts_on
 
@@ -345,7 +351,6 @@ def test_an_invalid_plan_is_rejected(acme: Company, form: dict[str, str]) -> Non
     [
         "tenants/00000000-0000-0000-0000-000000000000",
         "tenants/x",
-        "tenants/00000000-0000-0000-0000-000000000000/edit/slug",
         "assets/0/css/styles.css",
         # Pages of Django's admin, which the operators' site does not have.
         "tenants/tenant/",
@@ -358,7 +363,17 @@ def test_an_invalid_plan_is_rejected(acme: Company, form: dict[str, str]) -> Non
 def test_unknown_pages_are_not_found(address: str) -> None:
     client = signed_in().client
 
-    assert client.get(f"/operators/{address}").status_code in (404, 405)
+    assert client.get(f"/operators/{address}").status_code == 404
+
+
+def test_an_unknown_change_of_a_tenant_is_not_found(acme: Company) -> None:
+    browser = signed_in()
+    browser.open_tenant(acme)
+    browser.step_up()
+
+    response = browser.change(acme, "slug", slug="globex")
+
+    assert response.status_code == 404
 
 
 def test_the_operation_that_sets_the_status_refuses_the_support_role(acme: Company) -> None:

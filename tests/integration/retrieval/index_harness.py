@@ -53,17 +53,17 @@ class TenantIndex:
         self.send_file(path, text, scope=scope)
         self.run_worker()
 
-    def search(
+    def find_snippets(
         self, text: str, *, path: str = "now.py", scope: RetrievalScope = SHOP
     ) -> list[SnippetMatch]:
-        """Return the snippets found, after the worker has run."""
-        (result,) = self.query(text, path=path, scope=scope)
+        """Send a query, run the worker, and return the snippets of the only response."""
+        (result,) = self.get_responses(text, path=path, scope=scope)
         return list(result.snippets)
 
-    def query(
+    def get_responses(
         self, text: str, *, path: str = "now.py", scope: RetrievalScope = SHOP
     ) -> list[SnippetResult]:
-        """Send a query, run the worker, and return all results that the gateway gets."""
+        """Send a query, run the worker, and return the responses; [] if there is none."""
         query = SnippetQuery(
             query_id=secrets.token_hex(4),
             gateway=secrets.token_hex(16),

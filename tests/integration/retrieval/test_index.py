@@ -22,7 +22,7 @@ def test_the_most_similar_chunk_is_found_first(acme: TenantIndex) -> None:
     acme.index_file("invoices.py", make_code("invoice", "total", "tax"))
     acme.index_file("sockets.py", make_code("socket", "read", "frame"))
 
-    snippets = acme.search("invoice total = ")
+    snippets = acme.find_snippets("invoice total = ")
 
     assert [snippet.path for snippet in snippets][:1] == ["invoices.py"]
     assert snippets[0].text == make_code("invoice", "total", "tax").rstrip("\n")
@@ -32,13 +32,13 @@ def test_the_most_similar_chunk_is_found_first(acme: TenantIndex) -> None:
 def test_dissimilar_chunks_are_not_found(acme: TenantIndex) -> None:
     acme.index_file("sockets.py", make_code("socket", "read", "frame"))
 
-    assert acme.search("invoice total tax") == []
+    assert acme.find_snippets("invoice total tax") == []
 
 
 def test_chunks_of_the_querying_file_are_not_found(acme: TenantIndex) -> None:
     acme.index_file("invoices.py", make_code("invoice", "total", "tax"))
 
-    assert acme.search("invoice total", path="invoices.py") == []
+    assert acme.find_snippets("invoice total", path="invoices.py") == []
 
 
 def test_the_number_of_results_is_limited(acme: TenantIndex) -> None:
@@ -46,7 +46,7 @@ def test_the_number_of_results_is_limited(acme: TenantIndex) -> None:
         acme.send_file(f"invoices{number}.py", make_code("invoice", "total", "tax"))
     acme.run_worker()
 
-    assert len(acme.search("invoice total tax")) == MAX_SNIPPETS
+    assert len(acme.find_snippets("invoice total tax")) == MAX_SNIPPETS
 
 
 def test_only_changed_chunks_are_embedded_again(
@@ -63,24 +63,26 @@ def test_only_changed_chunks_are_embedded_again(
     assert unchanged == []
     (embedded_text,) = embeddings.texts
     assert "changed" in embedded_text
-    assert any("changed" in snippet.text for snippet in acme.search("work changed three"))
+    assert any("changed" in snippet.text for snippet in acme.find_snippets("work changed three"))
 
 
 def test_chunks_removed_from_a_file_are_removed_from_the_index(acme: TenantIndex) -> None:
     acme.index_file("work.py", make_code("invoice", "total") * 4 + make_code("socket", "frame") * 4)
-    before = [snippet for snippet in acme.search("socket frame") if "socket" in snippet.text]
+    before = [snippet for snippet in acme.find_snippets("socket frame") if "socket" in snippet.text]
 
     acme.index_file("work.py", make_code("invoice", "total") * 4)
 
     assert before != []
-    assert acme.search("socket frame") == []
+    assert acme.find_snippets("socket frame") == []
 
 
 def test_a_file_that_became_too_long_is_removed_from_the_index(acme: TenantIndex) -> None:
     acme.index_file("work.py", make_code("invoice", "total"))
+    paths_before = acme.indexed_paths()
 
     acme.index_file("work.py", make_code("invoice", "total") + "\n" * MAX_FILE_CHARS)
 
+    assert paths_before == {"work.py"}
     assert acme.indexed_paths() == set()
 
 
@@ -111,7 +113,7 @@ def test_files_that_are_unused_for_long_are_erased(acme: TenantIndex) -> None:
     with tenant_scope(acme.company.tenant_id):
         RetrievalChunk.objects.update(used_at=long_ago)
 
-    acme.search("socket frame")
+    acme.find_snippets("socket frame")
     acme.index_file("sent.py", make_code("window", "pane"))
     erasure.clean_up_index(now=timezone.now())
 

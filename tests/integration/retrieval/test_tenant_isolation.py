@@ -36,25 +36,28 @@ ALICE = RetrievalScope(holder="alice", repository="shop")
 def test_another_tenant_finds_no_snippets(acme: TenantIndex, globex: TenantIndex) -> None:
     acme.index_file("invoices.py", INVOICE)
 
-    assert globex.search("invoice total") == []
-    assert acme.search("invoice total") != []
+    assert globex.find_snippets("invoice total") == []
+    assert acme.find_snippets("invoice total") != []
 
 
 def test_a_query_of_another_repository_finds_nothing(acme: TenantIndex) -> None:
     acme.change_policy(retrieval=["*"])
     acme.index_file("invoices.py", INVOICE)
 
-    assert acme.search("invoice total", scope=RetrievalScope(holder="", repository="blog")) == []
+    assert (
+        acme.find_snippets("invoice total", scope=RetrievalScope(holder="", repository="blog"))
+        == []
+    )
 
 
 def test_in_strict_isolation_a_colleague_finds_nothing(acme: TenantIndex) -> None:
     acme.change_policy(isolation="strict")
     acme.index_file("invoices.py", INVOICE, scope=ADA)
 
-    assert acme.search("invoice total", scope=ALICE) == []
+    assert acme.find_snippets("invoice total", scope=ALICE) == []
     # In strict isolation, there is no index of the whole tenant.
-    assert acme.query("invoice total", scope=SHOP) == []
-    assert acme.search("invoice total", scope=ADA) != []
+    assert acme.get_responses("invoice total", scope=SHOP) == []
+    assert acme.find_snippets("invoice total", scope=ADA) != []
 
 
 @pytest.mark.parametrize("stream", [FILES, QUERIES])
@@ -104,7 +107,7 @@ def test_a_row_copied_to_another_tenant_cannot_be_opened(
         )
 
     with capture_logs() as logs:
-        snippets = globex.search("invoice total")
+        snippets = globex.find_snippets("invoice total")
 
     assert snippets == []
     assert {"retrieval.seal_broken"} <= {entry["event"] for entry in logs}
@@ -118,7 +121,7 @@ def test_a_row_moved_to_another_user_cannot_be_opened(acme: TenantIndex) -> None
         digest = RetrievalChunk.objects.get(holder="alice").scope_digest
         RetrievalChunk.objects.filter(holder="ada").update(scope_digest=digest, holder="alice")
 
-    snippets = acme.search("invoice total", scope=ALICE)
+    snippets = acme.find_snippets("invoice total", scope=ALICE)
 
     assert {snippet.path for snippet in snippets} == {"work.py"}
 
@@ -214,7 +217,7 @@ def test_logs_contain_neither_text_nor_names(acme: TenantIndex, services: Servic
 
     with capture_logs() as logs:
         acme.index_file(f"{planted_word}.py", make_code(planted_word, "total"), scope=scope)
-        acme.search(f"{planted_word} total", scope=scope)
+        acme.find_snippets(f"{planted_word} total", scope=scope)
         acme.change_policy(retrieval=[])
 
     files = b"".join(file.read_bytes() for file in services.paths.logs.glob("*.log"))

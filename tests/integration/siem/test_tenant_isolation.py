@@ -79,4 +79,4 @@ def test_neither_log_nor_table_contains_secrets(company: Company, hook: Hook, cl
         assert hook.secret not in text
         assert hook.secret.removeprefix("whsec_") not in text
     tenant_logs = [log for log in logs if log["tenant_id"] == company.tenant_id]
-    assert [log["event"] for log in tenant_logs] == ["audit.push_failed"]
+    assert [log["event"] for log in tenant_logs] == ["audit.delivery_failed"]

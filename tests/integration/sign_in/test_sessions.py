@@ -16,6 +16,7 @@ from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.permissions import Role
 from tenants.identity.domains.operations import release_domain
 from tenants.identity.domains.queries import list_domains
+from tenants.identity.member_lifecycle import remove_member
 from tenants.identity.members.operations import insert_membership
 from tenants.identity.members.sessions import delete_expired_sessions
 from tenants.identity.sso.operations import remove_provider
@@ -318,6 +319,26 @@ def test_configuring_a_provider_ends_pending_sign_ins(
 
     assert response["Location"] == "/sign-in"
     assert not pending_browser.is_signed_in()
+
+
+@pytest.mark.parametrize("has_other_membership", [False, True])
+def test_a_session_ends_with_the_last_membership_of_its_user(has_other_membership: bool) -> None:
+    company = make_company("hooli", {Role.OWNER: "hank", Role.ADMINISTRATOR: "hilda"})
+    if has_other_membership:
+        add_administrator(company.administrator, make_company("globex", {Role.OWNER: "bob"}))
+    browser = new_browser(company.administrator)
+    assert browser.sign_in() == "/"
+    session = Session.objects.filter(session_key=browser.client.session.session_key)
+    assert session.exists()
+
+    remove_member(
+        actor=company.platform,
+        user_id=company.administrator.user_id,
+        reason="left",
+        now=timezone.now(),
+    )
+
+    assert session.exists() is has_other_membership
 
 
 def test_only_expired_sessions_are_deleted(company_without_provider: Company) -> None:

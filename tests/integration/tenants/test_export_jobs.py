@@ -378,7 +378,7 @@ def test_an_export_survives_a_killed_worker(company: Company, services: Services
     export_id = start_records_export(company, "ndjson")
     environment = {
         **os.environ,
-        **services.mark,
+        **services.process_mark,
         "DJANGO_SETTINGS_MODULE": "caret.settings",
         "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "platform")]),
     }

@@ -30,7 +30,7 @@ from tenants.base.redis_connection import connect_to_redis
 from tenants.models import ApiKey, Outcome, TypingReport, UsageRecord
 from tenants.usage.ingestion.operations import ingest_all_entries
 from tenants.usage.ingestion.redis_stream import (
-    BATCH_ENTRIES,
+    MAX_ENTRIES_PER_READ,
     MAX_REJECTED,
     REJECTED_STREAM,
     UsageStream,
@@ -349,15 +349,15 @@ def test_concurrent_workers_neither_lose_nor_duplicate_records(
 
 
 def test_a_limited_run_leaves_the_rest_for_the_next(company: Company, stream: UsageStream) -> None:
-    for _ in range(BATCH_ENTRIES + 3):
+    for _ in range(MAX_ENTRIES_PER_READ + 3):
         send(completion(company))
 
-    ingest_all_entries(stream, max_batches=1)
+    ingest_all_entries(stream, max_reads=1)
     num_left = connect_to_redis().xlen(USAGE_STREAM)
     ingest_all_entries(stream)
 
     assert num_left == 3
-    assert len(list_request_ids(company)) == BATCH_ENTRIES + 3
+    assert len(list_request_ids(company)) == MAX_ENTRIES_PER_READ + 3
 
 
 def test_the_task_ingests_records(company: Company, stream: UsageStream) -> None:

@@ -49,7 +49,7 @@ def _no_reports() -> None:
 
 
 def report_leak(*texts: str, location: str = LOCATION) -> None:
-    enqueue_reports(connect_to_redis(), build_leak_reports(texts, location=location))
+    enqueue_reports(connect_to_redis(), build_leak_reports(texts, place=location))
 
 
 def read_key(company: Company, key: KeyView) -> KeyView:
@@ -194,7 +194,7 @@ def test_reports_over_the_queue_limit_are_refused(
 def test_the_number_of_keys_per_report_is_limited() -> None:
     text = " ".join(generate_key(KeyKind.TEST).text for _ in range(MAX_REPORTS_AT_ONCE + 5))
 
-    assert len(build_leak_reports([text], location="")) == MAX_REPORTS_AT_ONCE
+    assert len(build_leak_reports([text], place="")) == MAX_REPORTS_AT_ONCE
 
 
 def test_the_leak_is_recorded_on_the_key(company: Company) -> None:

@@ -63,7 +63,7 @@ def run_process(
 ) -> subprocess.CompletedProcess[str]:
     process_environment = {
         **os.environ,
-        **services.mark,
+        **services.process_mark,
         "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "platform")]),
         **environment,
     }

@@ -20,6 +20,10 @@ from caret.foundation.postgres.tenant_scope import (
 from tenants.models import ApiKey, AuditEntry, Membership, PolicyVersion, UsageRecord
 from tests.fixtures.companies import GLOBEX, Cast, make_company, make_key
 
+# Errors of Postgres if the setting that names the tenant is missing, or is empty after a scope.
+NO_SCOPE = r'"caret\.tenant"|invalid input syntax for type uuid: ""'
+DENIED = r"permission denied|must be owner of|not supported with row-level security"
+
 
 @pytest.fixture(scope="module")
 def tenants_with_keys(cast: Cast, django_db_blocker: Any) -> Iterator[Cast]:
@@ -46,7 +50,7 @@ def test_another_tenant_sees_none_of_the_rows(tenants_with_keys: Cast) -> None:
 
 @pytest.mark.parametrize("model", [ApiKey, AuditEntry, PolicyVersion, UsageRecord])
 def test_a_query_without_a_tenant_is_an_error(tenants_with_keys: Cast, model: Any) -> None:
-    with pytest.raises(DatabaseError), transaction.atomic():
+    with pytest.raises(DatabaseError, match=NO_SCOPE), transaction.atomic():
         list(model.objects.all()[:1])
 
 
@@ -54,7 +58,7 @@ def test_the_scope_ends_with_the_transaction(tenants_with_keys: Cast) -> None:
     with tenant_scope(tenants_with_keys.acme.tenant_id):
         assert ApiKey.objects.exists()
 
-    with pytest.raises(DatabaseError), transaction.atomic():
+    with pytest.raises(DatabaseError, match=NO_SCOPE), transaction.atomic():
         ApiKey.objects.exists()
 
 
@@ -120,7 +124,7 @@ def test_a_row_cannot_be_inserted_for_another_tenant(tenants_with_keys: Cast) ->
 def test_privileged_statements_are_denied_to_the_application_role(
     tenants_with_keys: Cast, statement: str
 ) -> None:
-    with pytest.raises(DatabaseError):
+    with pytest.raises(DatabaseError, match=DENIED):
         _execute(tenants_with_keys, statement)
 
 
@@ -174,7 +178,7 @@ def test_inside_a_transaction_the_scope_ends_with_its_block(tenants_with_keys: C
         with tenant_scope(tenants_with_keys.acme.tenant_id):
             assert ApiKey.objects.exists()
 
-        with pytest.raises(DatabaseError), transaction.atomic():
+        with pytest.raises(DatabaseError, match=NO_SCOPE), transaction.atomic():
             ApiKey.objects.exists()
 
 

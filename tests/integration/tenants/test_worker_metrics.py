@@ -123,7 +123,7 @@ def _running_celery(
     services: Services, folder: Path, *arguments: str, **settings: str
 ) -> Iterator[Path]:
     paths = os.pathsep.join([str(ROOT), str(ROOT / "platform")])
-    environment = {**os.environ, **services.mark, "PYTHONPATH": paths, **settings}
+    environment = {**os.environ, **services.process_mark, "PYTHONPATH": paths, **settings}
     log = folder / f"{arguments[0]}.log"
     with log.open("w") as output:
         process = subprocess.Popen(

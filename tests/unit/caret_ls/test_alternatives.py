@@ -33,7 +33,7 @@ class Harness:
         )
 
     async def invoke(self, item: InlineItem = ITEM, *, is_invoked: bool = True) -> list[str]:
-        alternatives = await self.alternatives.find(URI, item, is_invoked=is_invoked)
+        alternatives = await self.alternatives.get_or_request(URI, item, is_invoked=is_invoked)
         return [alternative.text for alternative in alternatives]
 
 

@@ -28,6 +28,7 @@ def test_any_glob_is_matched_as_at_the_gateway(excluded_globs: list[str], path: 
     assert is_excluded(path, excluded_globs) is is_excluded_at_gateway
 
 
+# `tests/unit/contracts/test_content_exclusion.py` tests the gateway's function with the same cases.
 @pytest.mark.parametrize(("glob", "path", "excluded"), EXCLUSION_CASES)
 def test_each_example_glob_is_matched_as_at_the_gateway(
     glob: str, path: str, excluded: bool

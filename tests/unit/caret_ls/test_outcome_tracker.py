@@ -202,7 +202,7 @@ def test_inserting_a_word_accepts_a_part(file: ShownFile) -> None:
 
 
 def test_text_of_the_editors_completion_list_is_not_part_of_the_suggestion(file: ShownFile) -> None:
-    file.outcomes.show(URI, ShownSuggestion("2", 10, "width * 2", num_from_list=5), now_s=101.0)
+    file.outcomes.show(URI, ShownSuggestion("2", 10, "width * 2", num_lead_chars=5), now_s=101.0)
 
     assert file.edit(10, "width") is None
     assert file.edit(15, " *") is EditorOutcomeEvent.PARTIALLY_ACCEPTED
@@ -218,7 +218,7 @@ def test_text_of_the_editors_completion_list_is_not_part_of_the_suggestion(file:
 def test_text_of_a_list_item_selected_later_is_not_part_of_the_suggestion(file: ShownFile) -> None:
     file.edit(10, "r")
     file.outcomes.show(
-        URI, ShownSuggestion("1", 11, TEXT[1:], num_from_list=len("eturn")), now_s=101.0
+        URI, ShownSuggestion("1", 11, TEXT[1:], num_lead_chars=len("eturn")), now_s=101.0
     )
 
     assert file.edit(11, "eturn") is None

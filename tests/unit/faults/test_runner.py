@@ -7,7 +7,7 @@ import pytest
 from tests.faults.fault import BadFault, Fault
 from tests.faults.results import Results, summary
 from tests.faults.scratch import Scratch
-from tests.faults.trial import NoVerdict, Verdict, failed_test, failing_tests, try_tests
+from tests.faults.trial import NoVerdict, Verdict, find_failing_tests, parse_failed_test, try_tests
 
 SUM = "def add(a, b):\n    return a + b\n"
 TEST = "from sums import add\n\n\ndef test_add():\n    assert add(2, 3) == 5\n"
@@ -81,7 +81,7 @@ def test_tests_that_fail_without_a_fault_are_reported(scratch: Scratch) -> None:
     wrong_test, unreadable = "test_wrong.py::test_wrong", "test_unreadable.py"
     tests = ["test_sums.py::test_add", wrong_test, unreadable]
 
-    assert failing_tests(scratch, tests, limit_s=60) == {wrong_test, unreadable}
+    assert find_failing_tests(scratch, tests, limit_s=60) == {wrong_test, unreadable}
 
 
 def test_the_file_is_restored_after_an_exception(scratch: Scratch) -> None:
@@ -109,14 +109,14 @@ def test_the_first_failed_test_is_read_from_the_output_of_pytest() -> None:
     output = "..F\nFAILED tests/a.py::test_x[a b] - assert 1 == 2\nFAILED tests/b.py::test_y\n"
 
     # The exit codes of pytest: 0 means passed, 1 failed, 2 interrupted (here by an import error).
-    assert failed_test(0, output) is None
-    assert failed_test(1, output) == "tests/a.py::test_x[a b]"
-    assert failed_test(2, "ERROR tests/a.py - ImportError: sums\n") == "tests/a.py"
+    assert parse_failed_test(0, output) is None
+    assert parse_failed_test(1, output) == "tests/a.py::test_x[a b]"
+    assert parse_failed_test(2, "ERROR tests/a.py - ImportError: sums\n") == "tests/a.py"
 
 
 def test_a_failure_of_pytest_itself_gives_no_verdict() -> None:
     with pytest.raises(NoVerdict, match="pytest ended with 4"):
-        failed_test(4, "no such file")
+        parse_failed_test(4, "no such file")
 
 
 def test_a_resumed_run_uses_earlier_results(tmp_path: Path) -> None:

@@ -63,11 +63,11 @@ def _make_unreachable_cycle() -> "weakref.ref[Cycle]":
 
 
 def test_few_new_objects_need_no_collection(schedule: CollectionSchedule) -> None:
-    assert schedule.find_due(_state(young=MIN_YOUNG - 1)) is None
+    assert schedule.choose_due(_state(young=MIN_YOUNG - 1)) is None
 
 
 def test_each_tenth_collection_includes_the_middle_generation(schedule: CollectionSchedule) -> None:
-    dues = [schedule.find_due(_state(young=MIN_YOUNG)) for _ in range(2 * YOUNG_PER_MIDDLE)]
+    dues = [schedule.choose_due(_state(young=MIN_YOUNG)) for _ in range(2 * YOUNG_PER_MIDDLE)]
 
     assert dues == 2 * ([YOUNG] * (YOUNG_PER_MIDDLE - 1) + [Generation.MIDDLE])
 
@@ -77,7 +77,7 @@ def test_costly_young_collections_bring_forward_a_middle_one(
 ) -> None:
     dues = []
     for _ in range(6):
-        dues.append(schedule.find_due(_state(young=MIN_YOUNG)))
+        dues.append(schedule.choose_due(_state(young=MIN_YOUNG)))
         if dues[-1] is YOUNG:
             schedule.on_collected_young(cost_s=MAX_YOUNG_COST_S / 2)
 
@@ -89,15 +89,15 @@ def test_a_quiet_period_triggers_a_full_collection(schedule: CollectionSchedule)
         _state(now_s, grown=MIN_GROWN_BLOCKS, is_quiet=True) for now_s in (0.0, QUIET_S)
     ]
 
-    assert [schedule.find_due(state) for state in quiet_states] == [None, FULL]
+    assert [schedule.choose_due(state) for state in quiet_states] == [None, FULL]
 
 
 def test_an_interrupted_quiet_period_starts_again(schedule: CollectionSchedule) -> None:
     grown = MIN_GROWN_BLOCKS
-    schedule.find_due(_state(0.0, grown=grown, is_quiet=True))
-    schedule.find_due(_state(QUIET_S / 2, grown=grown, is_quiet=False))
+    schedule.choose_due(_state(0.0, grown=grown, is_quiet=True))
+    schedule.choose_due(_state(QUIET_S / 2, grown=grown, is_quiet=False))
 
-    due = schedule.find_due(_state(QUIET_S, grown=grown, is_quiet=True))
+    due = schedule.choose_due(_state(QUIET_S, grown=grown, is_quiet=True))
 
     assert due is None
 
@@ -105,29 +105,29 @@ def test_an_interrupted_quiet_period_starts_again(schedule: CollectionSchedule) 
 def test_a_moment_with_many_new_objects_is_not_quiet(schedule: CollectionSchedule) -> None:
     grown = MIN_GROWN_BLOCKS
     for now_s in (0.0, QUIET_S):
-        schedule.find_due(_state(now_s, young=MIN_YOUNG, grown=grown, is_quiet=True))
+        schedule.choose_due(_state(now_s, young=MIN_YOUNG, grown=grown, is_quiet=True))
 
-    assert schedule.find_due(_state(2 * QUIET_S, grown=grown, is_quiet=True)) is None
+    assert schedule.choose_due(_state(2 * QUIET_S, grown=grown, is_quiet=True)) is None
 
 
 def test_a_long_quiet_period_has_one_full_collection(schedule: CollectionSchedule) -> None:
-    schedule.find_due(_state(0.0, grown=MIN_GROWN_BLOCKS, is_quiet=True))
-    schedule.find_due(_state(QUIET_S, grown=MIN_GROWN_BLOCKS, is_quiet=True))
+    schedule.choose_due(_state(0.0, grown=MIN_GROWN_BLOCKS, is_quiet=True))
+    schedule.choose_due(_state(QUIET_S, grown=MIN_GROWN_BLOCKS, is_quiet=True))
     schedule.on_collected_all(num_blocks=BLOCKS, cost_s=0.0)
 
     later_states = [_state(factor * QUIET_S, is_quiet=True) for factor in range(2, 20)]
 
-    assert {schedule.find_due(state) for state in later_states} == {None}
+    assert {schedule.choose_due(state) for state in later_states} == {None}
 
 
 def test_a_costly_full_collection_needs_a_longer_quiet_period(
     schedule: CollectionSchedule,
 ) -> None:
     schedule.on_collected_all(num_blocks=BLOCKS, cost_s=QUIET_S)
-    schedule.find_due(_state(0.0, grown=MIN_GROWN_BLOCKS, is_quiet=True))
+    schedule.choose_due(_state(0.0, grown=MIN_GROWN_BLOCKS, is_quiet=True))
 
     dues = [
-        schedule.find_due(_state(now_s, grown=MIN_GROWN_BLOCKS, is_quiet=True))
+        schedule.choose_due(_state(now_s, grown=MIN_GROWN_BLOCKS, is_quiet=True))
         for now_s in (2 * QUIET_S, 10 * QUIET_S)
     ]
 
@@ -136,16 +136,16 @@ def test_a_costly_full_collection_needs_a_longer_quiet_period(
 
 
 def test_strong_growth_forces_a_full_collection(schedule: CollectionSchedule) -> None:
-    assert schedule.find_due(_state(grown=MAX_GROWN_BLOCKS - 1)) is not FULL
-    assert schedule.find_due(_state(grown=MAX_GROWN_BLOCKS)) is FULL
+    assert schedule.choose_due(_state(grown=MAX_GROWN_BLOCKS - 1)) is not FULL
+    assert schedule.choose_due(_state(grown=MAX_GROWN_BLOCKS)) is FULL
 
 
 def test_growth_is_measured_from_the_smallest_number_of_blocks(
     schedule: CollectionSchedule,
 ) -> None:
-    schedule.find_due(_state(grown=-BLOCKS // 2))
+    schedule.choose_due(_state(grown=-BLOCKS // 2))
 
-    assert schedule.find_due(_state(grown=MAX_GROWN_BLOCKS - BLOCKS // 2)) is FULL
+    assert schedule.choose_due(_state(grown=MAX_GROWN_BLOCKS - BLOCKS // 2)) is FULL
 
 
 @pytest.mark.usefixtures("_disabled_interpreter_gc")

@@ -8,11 +8,11 @@ import pytest
 
 from caret.contracts.captured_content import (
     MAX_BATCH_CHARS,
-    MAX_EDIT_CHARS,
     MAX_PREFIX_CHARS,
     MAX_SUFFIX_CHARS,
+    MAX_SUGGESTION_EDIT_CHARS,
     CapturedCompletion,
-    CapturedEdit,
+    CapturedSuggestionEdit,
 )
 from caret.contracts.policy import ContentCapturePolicy, Mode, TenantPolicy
 from caret.contracts.usage import FinishReason, OutcomeEvent
@@ -22,7 +22,7 @@ from inference.completion.incoming_request import ChatMessage
 from inference.completion.request import Principal
 from inference.completion.request_trace import RequestTrace
 from inference.completion.suggestion_edit import SuggestionEdit
-from inference.content_capture.capture import capture_completion, capture_edit
+from inference.content_capture.capture import capture_completion, capture_suggestion_edit
 from inference.content_capture.sender import redact_content, split_into_batches
 from tests.fakes.clock import FakeClock
 from tests.fakes.requests import make_admitted, make_arrival
@@ -31,8 +31,11 @@ from tests.fakes.tenants import ADA, make_policy, make_principal
 ALLOWING = make_policy(
     content_capture=ContentCapturePolicy(consent_text="tenant-1", retention_days=30)
 )
-# A suggestion after the user edited it.
-EDIT = SuggestionEdit(RequestId("r"), OutcomeEvent.PERSISTED, after_ms=30_000, text="edited()")
+# The text of a suggestion after the user edited it. In contrast, a completion of Mode.EDIT proposes
+# an edit (ProposedEdit).
+SUGGESTION_EDIT = SuggestionEdit(
+    RequestId("r"), OutcomeEvent.PERSISTED, after_ms=30_000, text="edited()"
+)
 
 
 def make_requester(
@@ -101,7 +104,7 @@ def test_nothing_is_captured_without_both_consents(requester: Principal) -> None
     trace = make_ended_trace(requester)
 
     assert capture_completion(trace) is None
-    assert capture_edit(requester, EDIT, now_ms=1) is None
+    assert capture_suggestion_edit(requester, SUGGESTION_EDIT, now_ms=1) is None
 
 
 @pytest.mark.parametrize(
@@ -148,7 +151,7 @@ def test_only_the_last_messages_of_a_long_chat_are_captured() -> None:
 
 
 def test_an_edited_suggestion_is_captured_unless_it_is_too_long() -> None:
-    captured = capture_edit(make_requester(), EDIT, now_ms=7)
+    captured = capture_suggestion_edit(make_requester(), SUGGESTION_EDIT, now_ms=7)
 
     assert captured is not None
     assert (captured.text, captured.occurred_at_ms, captured.event) == (
@@ -156,8 +159,8 @@ def test_an_edited_suggestion_is_captured_unless_it_is_too_long() -> None:
         7,
         OutcomeEvent.PERSISTED,
     )
-    too_long = replace(EDIT, text="x" * (MAX_EDIT_CHARS + 1))
-    assert capture_edit(make_requester(), too_long, now_ms=7) is None
+    too_long = replace(SUGGESTION_EDIT, text="x" * (MAX_SUGGESTION_EDIT_CHARS + 1))
+    assert capture_suggestion_edit(make_requester(), too_long, now_ms=7) is None
 
 
 SECRET = "AKIAIOSFODNN7EXAMPLQ"
@@ -220,12 +223,14 @@ def test_a_private_key_whose_header_is_cut_off_is_redacted() -> None:
 
 
 async def test_a_secret_in_an_edited_suggestion_is_redacted() -> None:
-    edit = capture_edit(make_requester(), replace(EDIT, text=f'key = "{SECRET}"'), now_ms=1)
+    edit = capture_suggestion_edit(
+        make_requester(), replace(SUGGESTION_EDIT, text=f'key = "{SECRET}"'), now_ms=1
+    )
     assert edit is not None
 
     captured = await redact_content(edit)
 
-    assert isinstance(captured, CapturedEdit)
+    assert isinstance(captured, CapturedSuggestionEdit)
     assert SECRET not in captured.text
 
 

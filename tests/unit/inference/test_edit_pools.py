@@ -110,12 +110,19 @@ def test_a_request_for_an_edit_may_only_name_a_model_that_proposes_edits() -> No
     assert rejected.value.code == "mode_unavailable"
 
 
-def test_other_modes_do_not_use_a_pool_that_is_only_for_edits() -> None:
-    selector = PoolSelector(make_pools(make_pool(), THINKER, ZETA))
+@pytest.mark.parametrize(
+    ("pools", "expected"), [((THINKER, ZETA), "thinker"), ((ZETA, THINKER), "zeta")]
+)
+def test_other_modes_use_the_first_pool_even_if_only_another_can_propose_edits(
+    pools: tuple[Pool, ...], expected: str
+) -> None:
+    selector = PoolSelector(make_pools(make_pool(), *pools))
+    snapshot = _make_principal().snapshot
 
-    name = selector.select(_make_principal().snapshot, QUALITY, language="", model="")
+    name = selector.select(snapshot, QUALITY, language="", model="")
 
-    assert name == "thinker"
+    assert name == expected
+    assert _select_for_edit(snapshot, *pools) == "zeta"
 
 
 @pytest.mark.parametrize("features", [frozenset[Mode](), frozenset({Mode.CHAT})])

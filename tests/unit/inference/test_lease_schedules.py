@@ -297,7 +297,6 @@ def test_no_schedule_breaks_the_bounds_or_loses_units(phases: list[Phase], seed:
             assert await _is_allowed(
                 simulation.gateways[0], SpendRequest(simulation.spec, remaining_units)
             )
-        await asyncio.sleep(2.0)
         assert not await _is_allowed(simulation.gateways[1], SpendRequest(simulation.spec, 1))
 
     run_in_virtual_time(scenario())

@@ -54,7 +54,7 @@ def _excerpt(num_normalised_chars: int) -> str:
 
 
 def _is_public(index: PublicCodeIndexFile, text: str, *, prefix: str = "") -> bool:
-    return PublicCodeMatcher(index, prefix=prefix).is_public(text)
+    return PublicCodeMatcher(index, prefix=prefix).feed(text)
 
 
 def test_a_copy_is_found(index: PublicCodeIndexFile) -> None:
@@ -90,7 +90,7 @@ def test_other_code_is_not_public(index: PublicCodeIndexFile) -> None:
 def test_a_growing_copy_is_found(index: PublicCodeIndexFile) -> None:
     matcher = PublicCodeMatcher(index, prefix="")
 
-    matches = [matcher.is_public(character) for character in PUBLIC[:800]]
+    matches = [matcher.feed(character) for character in PUBLIC[:800]]
 
     assert True in matches
     assert matches.index(True) < 2 * CERTAIN_CHARS

@@ -12,7 +12,7 @@ from caret.local.processes.reload import (
     CONSOLE,
     GATEWAY,
     WORKER,
-    programs_of,
+    find_affected_services,
     watch_changed_files,
 )
 
@@ -56,7 +56,7 @@ for module in list(sys.modules.values()):
     ],
 )
 def test_a_changed_file_restarts_the_programs_that_import_it(file: str, programs: set[str]) -> None:
-    assert programs_of(file) == programs
+    assert find_affected_services(file) == programs
 
 
 @pytest.mark.deep  # each case starts an interpreter that imports a whole program
@@ -76,7 +76,7 @@ def test_a_program_restarts_for_all_code_that_it_imports(program: str) -> None:
         if line.startswith(str(REPOSITORY)) and ".venv" not in line
     ]
 
-    missed = [file for file in our_files if program not in programs_of(file)]
+    missed = [file for file in our_files if program not in find_affected_services(file)]
 
     assert len(our_files) > 50  # each program imports hundreds
     assert [file for file in missed if not file.startswith((*_SETUP, *_APPS))] == []

@@ -120,7 +120,7 @@ def undo(
 ) -> HttpResponse:
     """Restore the override before `version`, if `version` is still in force."""
     current = find_override(actor=member.actor, subject=_to_subject(kind, subject_id))
-    if version != current.version or version == 0:
+    if version != current.version or version == 0:  # 0: no override was ever set
         text = gettext("Not undone: someone has changed this override since.")
         messages.error(request, text)
         return redirect("console:policies-overrides")
@@ -215,7 +215,7 @@ def _render_review(
         "is_outdated": is_outdated,
         "is_removal": override == PolicyOverride(),
     }
-    status = 409 if is_outdated else 400 if has_errors else 200
+    status = 409 if is_outdated else (400 if has_errors else 200)
     return render_page(
         request, member, "console/policies/overrides/review.html", context, status=status
     )

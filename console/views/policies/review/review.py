@@ -159,7 +159,7 @@ def _step_up_if_destructive(
     request: HttpRequest, member: CurrentMember, draft: PolicyDraft
 ) -> HttpResponse | None:
     current = get_policy(actor=member.actor)
-    # Versions only increase, so `set_policy` also rejects a draft that is outdated here.
+    # An outdated draft needs no step-up: versions only increase, so `set_policy` rejects the draft.
     if current.version != draft.expected_version or not is_destructive(
         current=current.policy, proposed=draft.policy
     ):

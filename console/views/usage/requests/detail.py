@@ -57,7 +57,7 @@ def show_request(request: HttpRequest, member: CurrentMember, request_id: UUID) 
         "width": _WIDTH,
         "first_token": "–" if first_ms is None else format_milliseconds(first_ms),
         "display": "–" if display_ms is None else format_milliseconds(display_ms),
-        "tone": "bad" if explanation.is_slow else "" if first_ms is None else "good",
+        "tone": _first_token_tone(first_ms, is_slow=explanation.is_slow),
         "target": format_milliseconds(explanation.target_ms),
         "total": format_milliseconds(record.total_ms),
         "prompt": format_count(prompt),
@@ -65,6 +65,16 @@ def show_request(request: HttpRequest, member: CurrentMember, request_id: UUID) 
         "generated": format_count(record.generated_tokens),
     }
     return render_page(request, member, _PAGE, context)
+
+
+def _first_token_tone(first_token_ms: float | None, *, is_slow: bool) -> str:
+    """Return the color: "bad" if the target was missed, "good" for text within the target.
+
+    "": the request ended within the target, without text.
+    """
+    if is_slow:
+        return "bad"
+    return "" if first_token_ms is None else "good"
 
 
 def _to_stage_line(stage: LatencyStage, total_ms: float) -> StageLine:

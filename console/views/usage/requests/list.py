@@ -135,6 +135,7 @@ def _build_context(query: ListQuery, page: RequestListPage) -> dict[str, Any]:
     return {
         "usage_filters": usage_filters,
         "request_filter": request_filter,
+        # True: the period is too long to be listed completely.
         "begins_later": request_filter.since > request_filter.starts_at,
         "is_small_group": page.is_small_group,
         "is_single_hour": hour is not None,
@@ -165,6 +166,7 @@ def _build_request_filter(usage_filters: UsageFilters, cleaned: Mapping[str, Any
 def _list_request_filters(cleaned: Mapping[str, Any]) -> list[UsageFilter]:
     """Return the filters and the order that only this list has, not the reports."""
     orders = {key: title for key, title in _ORDERS.items() if key is not RequestSort.NEWEST}
+    # Name, title, titles of the values, and title of the default.
     options: tuple[tuple[str, str, Mapping[Any, Any], str], ...] = (
         ("mode", gettext("Mode"), MODE_LABELS, ""),
         ("ended", gettext("Finish reason"), _ENDED, ""),

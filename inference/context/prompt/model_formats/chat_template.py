@@ -55,6 +55,7 @@ class ChatTemplate:
             )
         except (TemplateError, TypeError, ValueError, AttributeError, LookupError):
             raise ChatTemplateError from None
+        # `split` alternates between texts and the placeholders' indexes.
         pieces = _PLACEHOLDER.split(text)
         return [int(piece) if index % 2 else piece for index, piece in enumerate(pieces)]
 

@@ -20,7 +20,7 @@ class EditExcerpt:
     is_file_start: bool  # it begins with the file's first line
     above: str  # whole lines above the editable region, each with its line break
     region: str  # the editable region, without its last line break
-    cursor: int  # index of a character in `region`
+    cursor: int  # the number of characters of `region` before the cursor
     below: str  # whole lines below the editable region, the last one without its line break
 
 
@@ -58,7 +58,7 @@ _ZETA_CURSOR: Final = "<|user_cursor_is_here|>"
 def _render_zeta_edit(edit: RecentEdit) -> str:
     removed, added = edit.removed.splitlines(), edit.added.splitlines()
     lines = [f"-{line}" for line in removed] + [f"+{line}" for line in added]
-    first = edit.start_line + 1
+    first = edit.start_line + 1  # diffs count lines from 1
     header = f"@@ -{first},{len(removed)} +{first},{len(added)} @@"
     diff = "\n".join([header, *lines])
     return f'User edited "{edit.path}":\n```diff\n{diff}\n\n```\n\n'

@@ -129,6 +129,7 @@ def _parse_head(family: ModelFamily, head: str) -> ParsedFimPrompt | None:
     repository = ""
     separator, marker = family.file_separator, family.repository
     if marker is not None and head.startswith(marker):
+        # The name ends where the first file begins, or with its line if the family names no files.
         name, delimiter, after_name = head.removeprefix(marker).partition(separator or "\n")
         repository, head = name.strip(), delimiter + after_name
     if "\n" in repository or (marker is not None and marker in repository + head):
@@ -137,7 +138,8 @@ def _parse_head(family: ModelFamily, head: str) -> ParsedFimPrompt | None:
         return ParsedFimPrompt("", "", repository=repository)
     if separator is None or not head.startswith(separator):
         return None
-    # The first part is empty, or contains the sections that exceed the limit.
+    # MAX_FILES and one more section, because the last one may be the current file's. The first part
+    # is empty, or contains the sections that exceed the limit.
     _, *sections = head.rsplit(separator, MAX_FILES + 1)
     files = [_parse_file(section) for section in sections]
     # If the last section has no text, it is the current file's: its text is in prefix and suffix.
@@ -157,6 +159,7 @@ def _parse_file(section: str) -> ParsedFile:
 
 def _parse_codestral_files(prefix: str, suffix: str) -> ParsedFimPrompt:
     """Parse the files of a prefix, each under a header `+++++ path`. The last one is current."""
+    # MAX_FILES other files and the current one are parsed: `nearest` begins with the first of them.
     before, *file_sections = prefix.rsplit("\n\n" + _CODESTRAL_FILE, MAX_FILES + 1)
     nearest = prefix[len(before) :] if len(file_sections) > MAX_FILES else prefix
     _, *sections = _CODESTRAL_HEADER.split(nearest)

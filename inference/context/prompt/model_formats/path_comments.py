@@ -9,8 +9,8 @@ Without other files, an empty line stands before the path. The comments are thos
 file's language. Rules:
 1. Pure. A prompt that begins in another way is returned unchanged.
 2. Comments of the other files, and comments at the beginning of the current file, can look like
-   the line with the path. All such lines are possible paths, without a limit. So the admit stage
-   can refuse the request if the policy excludes one of them.
+   the line with the path. All such lines are returned as possible paths, however many they are. So
+   the admit stage can refuse the request if the policy excludes one of them.
 3. If the text after `Path: ` does not look like a path, the comment belongs to a file's text, or it
    names another file. The comments after it are left out, because the policy may exclude either of
    the two files.

@@ -67,7 +67,7 @@ def _add_field(command: argparse.ArgumentParser, field: Parameter) -> None:
     settings: dict[str, Any] = {
         "type": _PARSERS[field.value_type],
         # argparse would interpret a percent sign.
-        "help": field.help.replace("%", "%%") or (f"({field.value_type})"),
+        "help": field.help.replace("%", "%%") or f"({field.value_type})",
         "choices": field.choices or None,
     }
     if field.location is ParameterLocation.PATH:

@@ -136,6 +136,7 @@ def _download_and_verify(client: ApiClient, path: str, file: Path, proof: dict[s
 def _parse_month(text: str) -> tuple[datetime, datetime]:
     try:
         month = date.fromisoformat(f"{text}-01")
+        # In December (12), the year grows by 1, and the month becomes 1.
         next_month = date(month.year + month.month // 12, month.month % 12 + 1, 1)
     except ValueError:  # also raised for December 9999, which has no next month
         raise argparse.ArgumentTypeError("write a month such as 2026-10") from None

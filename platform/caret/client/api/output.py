@@ -71,7 +71,10 @@ def _format_entry(name: str, value: Any) -> Text:
 
 
 def _make_text(value: str) -> Text:
-    """Escape control characters, because texts from users must not control the terminal."""
+    """Escape control characters, because texts from users must not control the terminal.
+
+    `ascii` returns an escape sequence between quotes, which are removed.
+    """
     return Text("".join(char if char.isprintable() else ascii(char)[1:-1] for char in value))
 
 

@@ -39,10 +39,11 @@ class Egress:
 
         Raises AddressNotAllowed, OSError.
         """
-        if not is_allowed(info[4][0], self._networks, is_encrypted=self._is_encrypted):
+        family, socket_type, protocol, _, address = info
+        if not is_allowed(address[0], self._networks, is_encrypted=self._is_encrypted):
             self.has_refused = True
             raise AddressNotAllowed("connections to this address are not allowed")
-        new_socket = socket.socket(info[0], info[1], info[2])
+        new_socket = socket.socket(family, socket_type, protocol)
         new_socket.setblocking(False)
         return new_socket
 

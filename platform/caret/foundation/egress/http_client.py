@@ -59,19 +59,19 @@ def send_request(
 
     Raises RequestFailed.
     """
-    deadline = time.monotonic() + limits.total_s
+    deadline_s = time.monotonic() + limits.total_s
     try:
         url = urlsplit(outbound.url)
         with (
-            closing(_connect_to_host(url, networks, deadline)) as tcp_socket,
-            _shut_down_at(deadline, tcp_socket),
+            closing(_connect_to_host(url, networks, deadline_s)) as tcp_socket,
+            _shut_down_at(deadline_s, tcp_socket),
         ):
             response = _exchange_messages(outbound, url, tcp_socket, limits)
     except (OSError, http.client.HTTPException, ValueError) as error:
-        if time.monotonic() >= deadline:
+        if time.monotonic() >= deadline_s:
             raise RequestFailed("The request timed out.") from error
         raise RequestFailed(f"The endpoint did not respond ({type(error).__name__}).") from error
-    if time.monotonic() >= deadline:  # a shutdown at the deadline looks like the response's end
+    if time.monotonic() >= deadline_s:  # a shutdown at the deadline looks like the response's end
         raise RequestFailed("The request timed out.")
     if len(response.body) > limits.max_bytes:
         raise RequestFailed("The response was too large.")
@@ -106,7 +106,7 @@ def _start_tls(tcp_socket: socket.socket, host: str) -> ssl.SSLSocket:
 
 
 def _connect_to_host(
-    url: SplitResult, networks: Sequence[Network], deadline: float
+    url: SplitResult, networks: Sequence[Network], deadline_s: float
 ) -> socket.socket:
     """Connect to the first allowed IP address of the host that accepts the connection.
 
@@ -116,9 +116,9 @@ def _connect_to_host(
         raise RequestFailed("The address is not valid.")
     egress = Egress(networks, is_encrypted=url.scheme == "https")
     failure: OSError | None = None
-    for info in _resolve_host(url.hostname, url.port or _DEFAULT_PORTS[url.scheme], deadline):
+    for info in _resolve_host(url.hostname, url.port or _DEFAULT_PORTS[url.scheme], deadline_s):
         try:
-            return _connect_to_address(egress, info, deadline)
+            return _connect_to_address(egress, info, deadline_s)
         except OSError as error:
             failure = error
     if egress.has_refused:
@@ -128,30 +128,31 @@ def _connect_to_host(
     raise failure or OSError("the name has no addresses")
 
 
-def _connect_to_address(egress: Egress, info: AddressInfo, deadline: float) -> socket.socket:
+def _connect_to_address(egress: Egress, info: AddressInfo, deadline_s: float) -> socket.socket:
     """Connect within the deadline.
 
     Raises OSError.
     """
-    remaining_s = deadline - time.monotonic()
+    remaining_s = deadline_s - time.monotonic()
     if remaining_s <= 0:
         raise TimeoutError
     new_socket = egress.open_socket(info)
+    *_, address = info
     try:
         new_socket.settimeout(remaining_s)
-        new_socket.connect(info[4])
+        new_socket.connect(address)
     except BaseException:
         new_socket.close()
         raise
     return new_socket
 
 
-def _resolve_host(host: str, port: int, deadline: float) -> list[AddressInfo]:
+def _resolve_host(host: str, port: int, deadline_s: float) -> list[AddressInfo]:
     """Resolve a name before the deadline; the system resolver may take 30 s.
 
     Raises RequestFailed.
     """
-    remaining_s = max(0.0, deadline - time.monotonic())
+    remaining_s = max(0.0, deadline_s - time.monotonic())
     try:
         return list(
             run_in_thread_with_timeout(
@@ -165,14 +166,14 @@ def _resolve_host(host: str, port: int, deadline: float) -> list[AddressInfo]:
 
 
 @contextmanager
-def _shut_down_at(deadline: float, tcp_socket: socket.socket) -> Iterator[None]:
+def _shut_down_at(deadline_s: float, tcp_socket: socket.socket) -> Iterator[None]:
     """Shut the socket down if the block has not ended at the deadline.
 
     The shutdown wakes the thread that waits for the socket. The socket's own timeout does not
     suffice, because it restarts with each byte.
     """
     handle = tcp_socket.dup()  # the original loses its file descriptor if it is wrapped in TLS
-    timer = threading.Timer(max(0.0, deadline - time.monotonic()), _shut_down, [handle])
+    timer = threading.Timer(max(0.0, deadline_s - time.monotonic()), _shut_down, [handle])
     timer.daemon = True
     timer.start()
     try:

@@ -35,7 +35,9 @@ def run_with_lock_retry(
 ) -> None:
     """Run `work`, and run it again if it gets no lock.
 
-    `work` must continue where it was interrupted when it is run again, as Django's migrations do.
+    Meanwhile, the connection has the timeouts of `policy`. `work` must continue where it was
+    interrupted when it is run again, as Django's migrations do.
+
     Raises OperationalError if the last try gets no lock, or if a statement takes too long.
     """
     _set_timeouts(

@@ -1,8 +1,8 @@
 """Indexes of partitioned tables, built while the table is read and written.
 
 Postgres cannot build an index concurrently on a partitioned table. So the table's index is created
-first, empty and invalid. Every partition that is created later gets its own index. Then the index
-of each existing partition is built concurrently and attached. When the last one is attached, the
+first, empty and invalid. From then on, Postgres gives each new partition its own index. Then the
+index of each older partition is built concurrently and attached. When the last one is attached, the
 table's index becomes valid. After a failure, another run continues where the failed one stopped,
 even if a partition was created in between.
 """
@@ -59,7 +59,8 @@ def _create_sql(statement: Statement, *, name: str, table: str, method: str = ""
     template = statement.template.replace(
         "CREATE INDEX ", f"CREATE INDEX {method}IF NOT EXISTS ", 1
     )
-    return str(Statement(template, **statement.parts | {"name": f'"{name}"', "table": table}))
+    parts = {**statement.parts, "name": f'"{name}"', "table": table}
+    return str(Statement(template, **parts))
 
 
 def _fetch_column(schema_editor: BaseDatabaseSchemaEditor, query: str, value: str) -> list[str]:

@@ -57,7 +57,8 @@ class _TableRule(_DeferredConstraint):
     def remove_sql(
         self, model: type[Model] | None, schema_editor: BaseDatabaseSchemaEditor | None
     ) -> Any:
-        return grant_sql(_quoted_table(model, schema_editor), ())[0]
+        (revoke_all,) = grant_sql(_quoted_table(model, schema_editor), ())
+        return revoke_all
 
     def rule_sql(self, table: str) -> list[str]:
         """Return the statements that enable the table's row-level security."""

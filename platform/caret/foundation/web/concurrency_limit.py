@@ -242,7 +242,7 @@ async def _refuse(send: Send, status: int, document: bytes) -> None:
     headers = [
         (b"content-type", b"application/problem+json"),
         (b"content-length", str(len(document)).encode()),
-        (b"retry-after", b"5"),
+        (b"retry-after", b"5"),  # seconds
         (b"connection", b"close"),
     ]
     await send({"type": "http.response.start", "status": status, "headers": headers})

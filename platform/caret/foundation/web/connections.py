@@ -84,7 +84,7 @@ class ConnectionSlot:
             self._connections.start_waiting(self)
 
     def authenticate(self) -> None:
-        """Note that a credential was verified, so limits on unauthenticated connections end."""
+        """Note that a credential was verified: the slot no longer counts as unauthenticated."""
         if not self.is_authenticated and not self.is_released:
             self._connections.move_to_authenticated(self)
 

@@ -48,7 +48,8 @@ MAX_PACED_STARTS: Final = 10
 # Memory for a client that does not read its response, besides one chunk of the response.
 _WRITE_BUFFER_BYTES: Final = 16 * 1024
 _SOCKET_BUFFER_BYTES: Final = 128 * 1024  # of the kernel, which doubles it
-# Received bytes of a chunked body for each byte of its content: "1\r\nx\r\n" has six.
+# Maximum of received bytes of a chunked body, for each byte of its content. A chunk of one byte,
+# such as "1\r\nx\r\n", needs six.
 _MAX_WIRE_RATIO: Final = 8
 
 

@@ -54,6 +54,7 @@ class NewConnection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)  # uvloop's transport is no subclass
         peer = transport.get_extra_info("peername")
+        # A client on a Unix socket has no address. It counts as a trusted proxy.
         address = str(peer[0]) if isinstance(peer, tuple) else None
         if address is not None and address in self._config.trusted_proxies:
             address = None

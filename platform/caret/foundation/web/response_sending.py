@@ -35,7 +35,8 @@ def adapt_to_version(app: ASGI3Application, cycle: RequestResponseCycle) -> ASGI
                 if not has_length:
                     cycle.chunked_encoding = False
             elif message["type"] == "http.response.body" and not has_length:
-                # uvicorn rejects a part of another length than it expects, so expect this part.
+                # uvicorn raises an error unless a body has the length that it expects. So let it
+                # expect exactly this part.
                 cycle.expected_content_length = len(message.get("body", b""))
             await send(message)
 

@@ -73,8 +73,8 @@ def run_server(application: str, *, host: str, port: int, **options: Any) -> Non
         ws=LimitedWebSocket,
         ws_per_message_deflate=False,  # costs milliseconds of CPU to save kilobytes on a LAN
         timeout_keep_alive=int(limits.keep_alive_s),
-        # Without a trusted proxy these headers are ignored: a client could use them to claim an
-        # address in a network that an API key is limited to.
+        # Without a trusted proxy, X-Forwarded-* headers are ignored: a client could use them to
+        # claim an address in a network that an API key is limited to.
         proxy_headers=bool(proxies),
         forwarded_allow_ips=proxies,
         log_config=None,

@@ -8,7 +8,7 @@ from urllib.parse import quote
 from caret.foundation.environment import BadSetting, env_optional_secret
 from caret.foundation.postgres.backup import PostgresServer
 from caret.local.databases.credentials import DATABASE, SUPERUSER, read_password
-from caret.local.databases.postgres_cluster import programs_of
+from caret.local.databases.postgres_cluster import find_postgres_programs
 from caret.local.paths import EmbeddedPaths
 
 
@@ -21,10 +21,11 @@ def choose_backup_server(paths: EmbeddedPaths) -> PostgresServer:
         "CARET_BACKUP_DATABASE_URL", default_file=paths.secrets / "backup-database-url"
     )
     if url is not None:
-        return PostgresServer(url, programs=None)
+        return PostgresServer(url, programs=None)  # None: the programs on the PATH
     host = quote(str(paths.sockets), safe="")
     try:
-        password, programs = read_password(paths, SUPERUSER), programs_of(paths)
+        password = read_password(paths, SUPERUSER)
+        programs = find_postgres_programs(paths)
     except FileNotFoundError as error:
         raise BadSetting(
             f"CARET_BACKUP_DATABASE_URL is not set, and {paths.home} has no database."

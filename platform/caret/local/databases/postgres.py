@@ -1,7 +1,9 @@
 """The local installation's Postgres server, which listens only on a Unix socket.
 
-with EmbeddedPostgres(paths):
-    ...  # the files paths.app_database_url and paths.owner_database_url contain its URLs
+    with EmbeddedPostgres(paths):
+        ...  # the server runs
+
+The files `paths.app_database_url` and `paths.owner_database_url` contain its URLs.
 """
 
 import signal

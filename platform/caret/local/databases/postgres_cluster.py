@@ -40,10 +40,10 @@ def ensure_cluster(paths: EmbeddedPaths, *, user: PostgresUser) -> PostgresClust
 
 
 def _remove_stale_pid_file(data: Path) -> None:
-    """Remove a stale PID file, which would prevent Postgres from starting.
+    """Remove a PID file whose PID belongs to another program by now, as after a reboot.
 
-    After a reboot, the PID in the file may belong to another process. The supervisor has locked
-    CARET_HOME, so no Postgres server of this installation can be running.
+    Such a file would prevent Postgres from starting. If the PID belongs to a Postgres server, the
+    file is kept, because that server may use this data directory.
     """
     pid_file = data / "postmaster.pid"
     try:
@@ -55,7 +55,7 @@ def _remove_stale_pid_file(data: Path) -> None:
         pid_file.unlink()
 
 
-def programs_of(paths: EmbeddedPaths) -> Path:
+def find_postgres_programs(paths: EmbeddedPaths) -> Path:
     """Return the directory of the programs for the data directory's version.
 
     Raises MissingFeature.

@@ -2,8 +2,8 @@
 
 * caret_superuser  created with the data directory; used only by this module and for backups
 * caret_owner      owns the database and its tables, but is bound by row-level security
-* caret_app        owns nothing and can create nothing; each migration grants it access to its
-                   tables, as in production: there are no default privileges
+* caret_app        owns nothing and can create nothing; a migration that creates a table grants this
+                   role access to it, as in production: there are no default privileges
 
 This module also installs the extension `vector`, which only a superuser can do.
 """

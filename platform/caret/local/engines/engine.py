@@ -42,8 +42,10 @@ _READY_TIMEOUT_S = 900.0
 _STOP_GRACE_S = 10.0
 # Time for streams in flight to finish after SIGTERM. With vLLM's default of 0, they hang.
 _SHUTDOWN_TIMEOUT_S = 3
-# When vLLM fails, each of its processes logs an error as it stops. The first error names the cause.
-# The details of a ValidationError are in the next line.
+# When vLLM fails, each of its processes logs an error as it stops. The first error names the cause:
+#     (Worker pid=7) ERROR 11-26 13:51:15 [multiproc_executor.py:953] package.SomeError: the cause
+#     api_server.py: error: the cause
+# The details of a ValidationError are in the next line, and may end with ` [type=...]`.
 _CAUSE: Final = re.compile(
     r"^(?:\([^)]*\) )?(?:ERROR \S+ \S+ \[\S+\] )?"
     r"(?:(?:\w+\.)*\w+(?:Error|Exception): |\S+: error: )"
@@ -132,7 +134,7 @@ class EngineSettings:
 
     @property
     def parsed_arguments(self) -> EngineArguments:
-        # Without the environment: `engine_from_environment` has already checked its variables.
+        # {}: `engine_from_environment` has already checked the environment's variables.
         return parse_engine_arguments(self.arguments, {})
 
     @property

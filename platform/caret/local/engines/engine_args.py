@@ -101,6 +101,7 @@ def drop_speculation(arguments: Sequence[str]) -> tuple[str, ...]:
         is_dropped = is_value or _parse_option(option)[0] in _SPECULATION_OPTIONS
         if not is_dropped:
             other_arguments.append(argument)
+        # The next argument is a value if this one is a dropped option without "=".
         is_value = is_dropped and not is_value and not equals_sign
     return tuple(other_arguments)
 
@@ -112,7 +113,9 @@ def _read_speculation(settings: Mapping[str, dict[str, Any]]) -> EngineArguments
     """
     # vLLM has separate options for these parts of --speculative-config.
     parts = {_METHOD: "method", _MODEL: "model"}
-    separate_parts = {part: settings[name][""] for name, part in parts.items() if name in settings}
+    separate_parts = {
+        part: settings[name].get("") for name, part in parts.items() if name in settings
+    }
     config = settings.get(_SPECULATION, {}) | separate_parts
     if not config:
         return NO_ENGINE_ARGUMENTS

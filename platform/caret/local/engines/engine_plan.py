@@ -27,7 +27,7 @@ _NVIDIA_TIMEOUT_S: Final = 20.0
 @dataclass(frozen=True, slots=True)
 class Machine:
     hardware: Hardware  # of the installed build of vLLM
-    free_bytes: int | None  # of RAM, or of the GPU's memory; None: there is no GPU
+    free_bytes: int | None  # of RAM or, for a GPU, of its memory; None: no GPU was found
     num_cores: int
 
     def without(self, num_bytes: int) -> "Machine":
@@ -129,7 +129,7 @@ def read_free_bytes() -> int:
     """Return the RAM that processes can still take, within the limit of the container."""
     lines = Path("/proc/meminfo").read_text().splitlines()
     fields = dict(line.split(":", 1) for line in lines)
-    free = int(fields["MemAvailable"].split()[0]) * 1024
+    free = int(fields["MemAvailable"].split()[0]) * 1024  # from "12345 kB"
     allowed_bytes = _read_free_cgroup_bytes(Path("/sys/fs/cgroup"))
     return free if allowed_bytes is None else min(free, allowed_bytes)
 
@@ -150,6 +150,6 @@ def _read_free_gpu_bytes() -> int | None:
         process = subprocess.run(
             _NVIDIA_SMI, capture_output=True, text=True, timeout=_NVIDIA_TIMEOUT_S, check=True
         )
-        return int(process.stdout.split()[0]) * 2**20
+        return int(process.stdout.split()[0]) * 2**20  # from MiB
     except (OSError, subprocess.SubprocessError, IndexError, ValueError):
         return None

@@ -77,7 +77,7 @@ def read_pools(file: Path) -> list[LocalPool]:
             )
             for entry in entries
         ]
-    except (OSError, KeyError, TypeError, tomllib.TOMLDecodeError) as error:
+    except (OSError, KeyError, TypeError, UnicodeError, tomllib.TOMLDecodeError) as error:
         raise BadSetting(f"CARET_POOLS_FILE: {file} is not a valid pools file: {error}.") from error
 
 

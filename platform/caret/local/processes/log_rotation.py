@@ -15,9 +15,10 @@ def rotate_at_start(log_file: Path, *, max_bytes: int = MAX_LOG_BYTES) -> None:
 
 
 def rotate_while_open(log_file: Path, *, max_bytes: int = MAX_LOG_BYTES) -> None:
-    """Copy a large log and truncate it; renaming would not do, because the child has it open.
+    """Copy a large log and truncate it.
 
-    Lines written between the copy and the truncation are lost, which is acceptable for these logs.
+    The child has the file open, so after a rename it would continue to write to the old file. Lines
+    written between the copy and the truncation are lost, which is acceptable for these logs.
     """
     if log_file.exists() and log_file.stat().st_size > max_bytes:
         shutil.copyfile(log_file, _older_file(log_file))

@@ -41,17 +41,19 @@ class PreloadedService:
         return self._child
 
     def launch(self) -> None:
-        self._child = self._get_waiting_child()
+        self._child = self._ensure_waiting_child()
         self._next = None
         self._child.close_input()
 
     def is_ready(self) -> bool:
+        """Return whether the current process is ready; if it is, start the next one."""
         is_ready = self._service.is_ready()
         if is_ready:
-            self._next = self._get_waiting_child()
+            self._next = self._ensure_waiting_child()
         return is_ready
 
-    def _get_waiting_child(self) -> ChildProcess:
+    def _ensure_waiting_child(self) -> ChildProcess:
+        """Return the waiting process; start one if there is none."""
         if self._next is not None and self._next.is_alive:
             return self._next
         child = ChildProcess(_make_waiting_spec(self._service.make_spec()))

@@ -1,4 +1,4 @@
-"""For `make dev`: detects saved files, and finds the processes that run them."""
+"""For `make dev`: detects saved files, and finds the services that run them."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,8 +7,8 @@ from typing import Final
 from caret.local.processes.signals import ShutdownRequested
 
 CONSOLE, GATEWAY, WORKER, BEAT = "Console", "Gateway", "Worker", "Beat"
-# Processes by path prefix. Templates and static files need no entry: the console reloads them.
-_PROGRAMS: Final = {
+# Services by path prefix. Templates and static files need no entry: the console reloads them.
+_SERVICES: Final = {
     "inference/": {GATEWAY},
     "tenants/": {CONSOLE, WORKER},
     "console/": {CONSOLE},
@@ -29,11 +29,11 @@ _POLL_MS: Final = 1  # longest wait of a check for changes
 _SETTLE_MS: Final = 50  # an editor may write a file in several steps
 
 
-def programs_of(file: str) -> set[str]:
-    """Return the processes that run `file`, a path relative to the repository."""
+def find_affected_services(file: str) -> set[str]:
+    """Return the names of the services that run `file`, a path relative to the repository."""
     if not file.endswith(_SUFFIXES):
         return set()
-    return {name for start, names in _PROGRAMS.items() if file.startswith(start) for name in names}
+    return {name for start, names in _SERVICES.items() if file.startswith(start) for name in names}
 
 
 def watch_changed_files(repository: Path) -> Iterator[set[str]]:

@@ -88,7 +88,7 @@ class Supervisor:
         self._next_log_rotation_s = 0.0
 
     def launch(self, service: Service, *, is_foundation: bool = False) -> None:
-        """Launch a service. `is_foundation`: the others write to it, so it is stopped last."""
+        """Launch a service. `is_foundation`: other services write to it, so it is stopped last."""
         service.launch()
         self._services.append(_WatchedService(service, is_foundation, launched_s=time.monotonic()))
 

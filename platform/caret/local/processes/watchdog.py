@@ -70,7 +70,7 @@ class Watchdog:
 
 def _build_environment() -> dict[str, str]:
     """Return the minimum that Python needs, without the supervisor's secrets."""
-    source_root = Path(__file__).resolve().parents[3]
+    source_root = Path(__file__).resolve().parents[3]  # `platform`, which contains this package
     return {"PYTHONPATH": str(source_root), "PATH": os.environ.get("PATH", os.defpath)}
 
 

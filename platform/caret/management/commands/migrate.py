@@ -13,7 +13,8 @@ from django.db.migrations.recorder import MigrationRecorder
 from caret.foundation.postgres.lock_retry import LockRetryPolicy, run_with_lock_retry
 
 _PAUSE_S: Final = 2.0
-# Release 0.1.0 replaced all earlier migrations with one initial migration. This one was replaced.
+# Release 0.1.0 replaced all earlier migrations with one initial migration. A database that has
+# applied one of the earlier migrations, such as this one, is older than that release.
 _REPLACED_MIGRATION: Final = ("tenants", "0002_usage")
 
 

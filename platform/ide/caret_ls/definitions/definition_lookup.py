@@ -1,4 +1,4 @@
-"""Looks up definitions of the symbols before the cursor, and lists those that requests contain.
+"""Looks up definitions of the symbols before the cursor, and lists them for requests.
 
 This server asks the editor where the symbols are defined. The editor passes the question on to its
 other language servers, and may answer later. No request for a completion waits for the answer: it
@@ -76,7 +76,7 @@ class StableDefinitions:
 
     def _drop_older_half(self) -> None:
         symbols = list(self._definitions)
-        for symbol in symbols[:-1]:
+        for symbol in symbols[:-1]:  # at least the last definition stays
             if self._num_chars() <= MAX_CHARS // 2:
                 return
             del self._definitions[symbol]
@@ -115,7 +115,7 @@ class DefinitionLookup:
         if self.send_question is None or file is None or file.repository is None:
             return
         line_before = file.buffer.text_before(position, max_chars=_MAX_LINE_CHARS)
-        line_before = line_before[max(map(line_before.rfind, "\r\n")) + 1 :]
+        line_before = line_before[max(line_before.rfind("\n"), line_before.rfind("\r")) + 1 :]
         symbols = tuple(self._select_new(uri, find_symbols(line_before)))
         if not symbols or not self._can_send(file):
             return
@@ -159,7 +159,11 @@ class DefinitionLookup:
 
     def on_close(self, uri: str) -> None:
         self._lists.pop(uri, None)
-        self._looked_up_s = {key: at for key, at in self._looked_up_s.items() if key[0] != uri}
+        self._looked_up_s = {
+            (file_uri, symbol): at_s
+            for (file_uri, symbol), at_s in self._looked_up_s.items()
+            if file_uri != uri
+        }
 
     def _select_new(self, uri: str, symbols: Iterable[Symbol]) -> Iterable[Symbol]:
         """Yield the symbols that were not looked up recently, and note the time of their lookup."""

@@ -40,6 +40,7 @@ def find_symbols(line_before: str) -> list[Symbol]:
 
     A name that ends at the cursor is left out, because it is still being typed.
     """
+    # `order.total` gives the symbols `order` and `order.total`.
     symbols = [
         Symbol(line_before[dotted.start() : name.end()], utf16_length(line_before[: name.start()]))
         for dotted in _DOTTED_NAME.finditer(line_before)

@@ -58,10 +58,9 @@ class _Hunk:
 
         Return False if the change is not adjacent, or the merged hunk would be too long.
         """
-        end, change_end = (
-            self.start_line + len(self.added),
-            change.start_line + len(change.old_lines),
-        )
+        # The line after this hunk, and the line after the change, as counted before the change.
+        end = self.start_line + len(self.added)
+        change_end = change.start_line + len(change.old_lines)
         if change.start_line > end or change_end < self.start_line:
             return False
         # The lines that the change touches above and below this hunk. They were not changed before.

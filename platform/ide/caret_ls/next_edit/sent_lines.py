@@ -72,12 +72,14 @@ class SentLines:
         line is line 0. Equal lines at the start and end of old and new text are not part of the
         edit. None: the lines were not sent, or nothing changes.
         """
-        if not 0 <= start_line <= end_line <= self.count or start_line == self.count:
+        is_range = 0 <= start_line <= end_line <= self.count
+        if not is_range or start_line == self.count:
             return None
         start, end = self.first + start_line, self.first + end_line
         is_at_end = end == len(self.file_lines)
         new_lines = _split(self._with_file_line_ends(text))
-        # Unless it is the last line of the file, the last new line needs a line end.
+        # Unless it is the last line of the file, the last new line needs a line end. If `text` has
+        # one at its end, `_split` has added an empty line.
         if new_lines[-1] == "" and not is_at_end:
             del new_lines[-1]
         elif not is_at_end:

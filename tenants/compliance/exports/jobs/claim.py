@@ -55,7 +55,7 @@ class JobClaim:
     clock: Clock
 
     def update_job(self, **fields: Any) -> None:
-        """Change the job and extend the claim, inside the tenant's scope.
+        """Change the job and extend the claim. Must run inside the tenant's scope.
 
         The field `claimed_until=None` ends the claim instead. Raises ClaimLost.
         """

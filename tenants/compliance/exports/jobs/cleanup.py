@@ -81,11 +81,11 @@ def expire_finished_exports(*, tenant_id: TenantId, now: datetime) -> None:
 
 
 def _restart_running_jobs(tenant_id: TenantId, now: datetime) -> list[UUID]:
-    """Restart running jobs, and return the IDs of their objects, inside the tenant's scope.
+    """Restart running jobs, and return the IDs of their objects.
 
-    The worker of such a job loses its claim, and stops at its next step. The encryption keys of
-    running and ended jobs are destroyed. So their objects become unreadable, including an object
-    that the worker is storing now.
+    Must run inside the tenant's scope. The worker of a restarted job loses its claim, and stops at
+    its next step. The encryption keys of running and ended jobs are destroyed. So their objects
+    become unreadable, including an object that the worker is storing now.
     """
     jobs = ExportJob.objects.filter(tenant_id=tenant_id, objects_deleted_at=None)
     rows = jobs.filter(state__in=(JobState.RUNNING, *TERMINAL)).select_for_update().order_by("id")

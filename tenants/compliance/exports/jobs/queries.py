@@ -119,7 +119,7 @@ def find_export(*, actor: Actor, export_id: UUID) -> ExportView:
 
 
 def find_job_row(actor: Actor, export_id: UUID) -> ExportJob:
-    """Return a job's row, inside the tenant's scope. Raises Forbidden, NotFound."""
+    """Return a job's row. Must run inside the tenant's scope. Raises Forbidden, NotFound."""
     actor.require(Permission.EXPORT)
     jobs = ExportJob.objects.filter(tenant_id=actor.tenant_id, id=export_id)
     row = jobs.order_by("id").first()

@@ -8,7 +8,7 @@ A part and the job's progress with it are committed in one transaction. If a wor
 its current part is lost, and the next worker continues after the last one. The file is always
 written from the beginning.
 
-Tenants take turns of one slice of time each. Files of many rows are written in a separate lane
+Tenants take turns: each one gets a slice of time. Files of many rows are written in a separate lane
 (`claim`), so that they delay only the tenants that have requested such files.
 """
 
@@ -78,7 +78,7 @@ def run_due_jobs(
     """
     deadline_s = monotonic() + max_run_s
     tenant_ids = list(list_tenants().values())
-    # Otherwise the end of a run would always cut off the same tenants.
+    # In a fixed order, the end of a run would always cut off the same tenants.
     random.shuffle(tenant_ids)
     while tenant_ids:
         unfinished: list[TenantId] = []
@@ -168,6 +168,7 @@ def build_row_query(row: ExportJob, claim: JobClaim) -> RowQuery:
 def _read_batch(
     claim: JobClaim, row: ExportJob, members: Sequence[ExportProgress], pack_index: int
 ) -> ExportProgress:
+    """Read the next batch of one export, store it as a part, and return the export's progress."""
     member, query = members[pack_index], build_row_query(row, claim)
     export = _find_export(member)
     if not member.is_begun:

@@ -69,6 +69,7 @@ def parse_signed_url(text: str, *, now: datetime) -> SignedUrl | None:
 
 
 def _parse_body(body: bytes) -> SignedUrl:
+    """Parse the fields before the MAC. The module's docstring lists them with their sizes."""
     user_id, key = UUID(bytes=body[40:56]), body[56:].rstrip(b"\0").decode()
     return SignedUrl(
         tenant_id=TenantId(str(UUID(bytes=body[:16]))),

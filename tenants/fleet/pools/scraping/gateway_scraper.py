@@ -56,8 +56,8 @@ def query_all_gateways(query: Callable[[str], T]) -> list[T]:
     urls = list_gateway_urls()
     if not urls:
         return []
-    with ThreadPoolExecutor(min(_MAX_AT_ONCE, len(urls))) as pool:
-        return list(pool.map(query, urls))
+    with ThreadPoolExecutor(min(_MAX_AT_ONCE, len(urls))) as executor:
+        return list(executor.map(query, urls))
 
 
 def fetch_from_gateway(gateway_url: str, path: str) -> bytes:

@@ -93,7 +93,7 @@ def compute_quantile_s(
     Works like Prometheus' `histogram_quantile`: interpolates linearly within a bucket, and counts
     values beyond the last finite bound as that bound. `share` is from 0 to 1.
     """
-    counts: dict[float, float] = {}
+    counts: dict[float, float] = {}  # by upper bound: observations up to this bound
     for sample_labels, value in samples.all_values(f"{histogram}_bucket", **labels):
         upper_bound = float(sample_labels["le"])
         counts[upper_bound] = counts.get(upper_bound, 0.0) + value
@@ -106,7 +106,8 @@ def compute_quantile_s(
         if counts[upper_bound] >= rank:
             if upper_bound == float("inf"):
                 return low
-            within = counts[upper_bound] - num_below
-            return low + (upper_bound - low) * ((rank - num_below) / within if within else 1.0)
+            num_in_bucket = counts[upper_bound] - num_below
+            share_of_bucket = (rank - num_below) / num_in_bucket if num_in_bucket else 1.0
+            return low + (upper_bound - low) * share_of_bucket
         low, num_below = upper_bound, counts[upper_bound]
     return low

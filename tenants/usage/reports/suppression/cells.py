@@ -156,16 +156,20 @@ class _ComplementGroups:
         if self._members is None:
             yield from self._divide_users(cell)
             return
-        members = self._members[cell[-1]]
-        for people in self._divide_users(cell[:-1]):
+        *column_values, team = cell  # TEAM is the last dimension
+        members = self._members[team]
+        for people in self._divide_users(tuple(column_values)):
             yield people & members
             yield people - members
 
     def _divide_users(self, cell: Cell) -> list[People]:
+        """Return the users of each part, by the cell's values without a team."""
         if cell not in self._parts_of:
             users_of_parts: defaultdict[tuple[bool, ...], set[str]] = defaultdict(set)
             for other_cell, people in self._people_of.items():
-                users_of_parts[tuple(map(str.__eq__, cell, other_cell))] |= people
+                # A part is identified by the dimensions in which it has the cell's value.
+                matches = tuple(map(str.__eq__, cell, other_cell))
+                users_of_parts[matches] |= people
             self._parts_of[cell] = [People(people) for people in users_of_parts.values()]
         return self._parts_of[cell]
 

@@ -150,9 +150,9 @@ class FilteredUsage:
 def build_filtered_usage(
     actor: Actor, report_filter: ReportFilter, *, min_users: int, by_team: bool = False
 ) -> FilteredUsage:
-    """Return the filtered usage, inside the tenant's scope.
+    """Return the filtered usage. Must run inside the tenant's scope.
 
-    `by_team`: it is grouped by team. One query if teams are needed, else none.
+    `by_team`: the usage is grouped by team. One query if teams are needed, else none.
     """
     needs_teams = by_team or report_filter.team_id is not None
     teams = _read_teams(actor) if needs_teams else _NO_TEAMS

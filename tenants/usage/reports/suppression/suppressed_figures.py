@@ -54,7 +54,7 @@ class SuppressedOverview:
 def find_suppressed(
     actor: Actor, kind: ReportKind, query: ReportQuery, breakdown: Breakdown, *, min_users: int
 ) -> SuppressedFigures:
-    """Return the suppressed figures, inside the tenant's scope.
+    """Return the suppressed figures. Must run inside the tenant's scope.
 
     Up to three queries; none without a filter, or for the actor's own usage.
     """
@@ -80,7 +80,7 @@ def find_suppressed(
 def find_suppressed_in_overview(
     actor: Actor, query: ReportQuery, breakdown: Breakdown, before: GroupCounters, *, min_users: int
 ) -> SuppressedOverview:
-    """Return the suppressed figures of the overview, inside the tenant's scope.
+    """Return the suppressed figures of the overview. Must run inside the tenant's scope.
 
     Up to three queries; none without a filter, or for the actor's own usage.
     """

@@ -47,7 +47,9 @@ LISTS: Final = {
     "/privacy/members": "email,name,content_capture,training,member_since",
     "/privacy/receipts": "user,kind,decision,consent_text,consent_text_sha256,"
     "changed_by,created_at",
-    "/privacy/withdrawals": "user,reason,items,bytes,keys,unreadable_since,deleted_at",
+    "/privacy/withdrawals": (
+        "user,reason,items,bytes,destroyed_encryption_keys,unreadable_since,deleted_at"
+    ),
     "/retention/certificates": "number,what,method,created_at,id",
     "/retention/holds": "matter,reason,user,since,until,created_at,released_at",
     "/retention/purges": "class,began_at,finished_at,days,before,created,deleted,after,on_hold",

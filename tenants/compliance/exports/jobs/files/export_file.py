@@ -51,7 +51,8 @@ def write_file(claim: JobClaim, row: ExportJob, members: Sequence[ExportProgress
 
 def _write_rows(claim: JobClaim, row: ExportJob, member: ExportProgress) -> WriteDigest:
     export, out = EXPORTS[member.definition], sealed_objects.SealedFile(claim)
-    digest = FORMATS[row.media](export, read_stored_rows(claim, 0, export), cast("IO[bytes]", out))
+    stored_rows = read_stored_rows(claim, 0, export)  # 0: the pack_index of a job with one export
+    digest = FORMATS[row.media](export, stored_rows, cast("IO[bytes]", out))
     out.finish()
     return digest
 

@@ -1,6 +1,6 @@
 """Encrypted objects in the store `exports`: parts (rows that were read) and pieces of the file.
 
-    <tenant ID>/<object ID>        encrypted with a key of the job, bound to job and object
+    <tenant ID>/<object ID>        encrypted with the job's encryption key, bound to job and object
 
 Before an object is stored, its database row (`ExportObject`) is written. Once it is stored, the
 database row is marked. After a crash the clean-up deletes an unmarked database row and its object.
@@ -68,7 +68,7 @@ def store_object(claim: JobClaim, data: bytes, *, pack_index: int | None, number
 
 
 def mark_stored(claim: JobClaim, object_id: UUID, now: datetime) -> None:
-    """Mark an object as stored, inside the tenant's scope."""
+    """Mark an object as stored. Must run inside the tenant's scope."""
     ExportObject.objects.filter(tenant_id=claim.tenant_id, id=object_id).update(stored_at=now)
 
 
@@ -175,4 +175,5 @@ def _name_object(tenant_id: TenantId, object_id: UUID) -> str:
 
 
 def _build_seal_context(export_id: UUID, object_id: UUID) -> SealContext:
+    # The job's ID stands in for a column, so that the object is bound to its job, too.
     return SealContext(table="export_object", column=str(export_id), row=str(object_id))

@@ -1,4 +1,4 @@
-"""The current consent of a tenant to indexing the files of its repositories."""
+"""The rules that decide which files of a tenant's repositories may be indexed."""
 
 from dataclasses import dataclass
 
@@ -9,14 +9,16 @@ from caret.contracts.snapshot import TenantStatus
 
 
 @dataclass(frozen=True, slots=True)
-class IndexConsent:
+class IndexingRules:
+    """The tenant's status and policy, which together allow a file or not."""
+
     status: TenantStatus
     policy: TenantPolicy
 
     def allows_repository(self, scope: RetrievalScope) -> bool:
         """Return whether files in the scope may be indexed.
 
-        A change of isolation ends the consent for all files that were indexed before. In strict
+        After a change of isolation, no file that was indexed before is allowed. In strict
         isolation, there is no index of the whole tenant. Without strict isolation, a user's files
         that were indexed for this user alone must not become visible to others.
         """

@@ -37,7 +37,7 @@ def test_without_an_opt_in_nothing_is_indexed_or_embedded(
     acme.change_policy(retrieval=[])
 
     acme.index_file("invoices.py", INVOICE)
-    results = acme.query("invoice total")
+    results = acme.get_responses("invoice total")
 
     assert acme.indexed_paths() == set()
     assert results == []
@@ -51,7 +51,7 @@ def test_queries_from_an_excluded_file_get_no_response(
     acme.change_policy(content_exclusion={"shop": ["secrets/**"]})
     embeddings.texts.clear()
 
-    assert acme.query("invoice total", path="secrets/a.py") == []
+    assert acme.get_responses("invoice total", path="secrets/a.py") == []
     assert embeddings.texts == []
 
 
@@ -140,11 +140,11 @@ def test_erasing_one_tenants_index_keeps_anothers(
     assert globex.indexed_paths() == {"invoices.py"}
 
 
-def test_a_file_being_embedded_when_consent_ends_is_not_indexed(
+def test_a_file_being_embedded_when_the_opt_in_ends_is_not_indexed(
     acme: TenantIndex, embeddings: FakeEmbeddings
 ) -> None:
     class PolicyChangingEngine:
-        """An engine that withdraws consent while it embeds."""
+        """An engine that embeds texts. Meanwhile, the tenant ends the opt-in."""
 
         model = acme.context.embedder.model
 
@@ -161,7 +161,7 @@ def test_a_file_being_embedded_when_consent_ends_is_not_indexed(
     assert acme.indexed_paths() == set()
 
 
-def test_the_clean_up_erases_files_without_consent(acme: TenantIndex) -> None:
+def test_the_clean_up_erases_files_that_the_policy_does_not_allow(acme: TenantIndex) -> None:
     acme.index_file("invoices.py", INVOICE)
     _restore_policy(acme, retrieval=[])
 
@@ -170,11 +170,11 @@ def test_the_clean_up_erases_files_without_consent(acme: TenantIndex) -> None:
     assert acme.indexed_paths() == set()
 
 
-def test_indexed_files_without_consent_are_not_found(acme: TenantIndex) -> None:
+def test_indexed_files_that_the_policy_does_not_allow_are_not_found(acme: TenantIndex) -> None:
     acme.index_file("invoices.py", INVOICE)
     _restore_policy(acme, content_exclusion={"shop": ["invoices.py"]})
 
-    assert acme.search("invoice total") == []
+    assert acme.find_snippets("invoice total") == []
 
 
 def _restore_policy(index: TenantIndex, **changes: Any) -> None:
