@@ -14,6 +14,7 @@ from caret.local.engines.engine import (
     LocalModel,
     build_engine_service,
     engine_command,
+    engine_environment,
     engine_from_environment,
     find_cause,
     first_token_targets,
@@ -55,6 +56,19 @@ def test_on_a_gpu_the_engine_gets_no_cpu_flags() -> None:
 
     assert _value(command, "--block-size") == "16"
     assert "--enforce-eager" not in command
+
+
+@pytest.mark.parametrize(("num_cores", "is_one_process"), [(4, True), (5, False)])
+def test_on_few_cores_the_model_runs_in_the_process_of_the_scheduler(
+    num_cores: int, is_one_process: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.sched_getaffinity", lambda _pid: set(range(num_cores)))
+
+    environment = engine_environment({}, has_gpu=False, has_model_folder=True)
+
+    # vLLM obeys the argument on a CPU only with this variable.
+    assert ("uni" in _command()) == is_one_process
+    assert ("VLLM_ENABLE_V1_MULTIPROCESSING" in environment) == is_one_process
 
 
 def test_extra_arguments_come_last() -> None:
@@ -168,9 +182,9 @@ def test_the_engine_gets_no_secrets_of_other_programs(tmp_path: Path) -> None:
 
     service = build_engine_service(SETTINGS, paths=EmbeddedPaths(tmp_path), environment=environment)
 
-    engine_environment = service.make_spec().environment
-    assert "secret" not in engine_environment.values()
-    assert (engine_environment["PATH"], engine_environment["HF_TOKEN"]) == ("/bin", "its own")
+    passed_environment = service.make_spec().environment
+    assert "secret" not in passed_environment.values()
+    assert (passed_environment["PATH"], passed_environment["HF_TOKEN"]) == ("/bin", "its own")
 
 
 def test_load_shedding_targets_are_relaxed_only_on_a_cpu() -> None:
