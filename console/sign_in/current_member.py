@@ -93,7 +93,7 @@ def _lacks_second_factor(request: HttpRequest, tenant: MembershipRow) -> bool:
 
 
 def _is_mfa_required(request: HttpRequest, tenant: MembershipRow) -> bool:
-    """Return whether the user needs a second factor. At most one query."""
+    """Return whether the user needs a second factor. At most two queries."""
     if tenant.is_mfa_required:
         return True
     user_id = UserId(str(request.user.pk))

@@ -4,10 +4,10 @@ from collections import defaultdict
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from typing import Any
 from uuid import UUID
 
-from django.contrib.postgres.expressions import ArraySubquery
-from django.db.models import Max, OuterRef, Q, QuerySet, Subquery
+from django.db.models import Exists, Q, QuerySet
 
 from caret.contracts.policy import PolicyOverride, TenantPolicy
 from caret.contracts.policy_override import apply_overrides
@@ -141,25 +141,28 @@ def find_override_version(
 
 
 def load_effective_policy(*, tenant_id: TenantId, user_id: UserId) -> TenantPolicy:
-    """Return the effective policy of one user. Checks no permission. One query.
+    """Return the effective policy of one user. Checks no permission.
 
-    Raises NotFound.
+    One query, and another one if the tenant has overrides. Raises NotFound.
     """
     with tenant_scope(tenant_id):
-        memberships = TeamMembership.objects.filter(tenant_id=tenant_id, user_id=user_id)
-        of_teams = Q(subject_kind=SubjectKind.TEAM, subject_id__in=memberships.values("team_id"))
-        of_user = Q(subject_kind=SubjectKind.USER, subject_id=UUID(user_id))
-        overrides = _select_newest(tenant_id).filter(of_teams | of_user)
         versions = PolicyVersion.objects.filter(tenant_id=tenant_id).order_by("-version")
-        row = (
-            versions.annotate(overrides=ArraySubquery(overrides.values("document")))
-            .values_list("document", "overrides")
-            .first()
-        )
-    if row is None:
-        raise NotFound("The tenant has no policy.")
-    policy, documents = row
-    return apply_overrides(parse_policy(policy), map(parse_override, documents))
+        overrides = PolicyOverrideVersion.objects.filter(tenant_id=tenant_id)
+        row = versions.values_list("document", Exists(overrides)).first()
+        if row is None:
+            raise NotFound("The tenant has no policy.")
+        document, has_any_override = row
+        documents = _find_override_documents(tenant_id, user_id) if has_any_override else []
+    return apply_overrides(parse_policy(document), map(parse_override, documents))
+
+
+def _find_override_documents(tenant_id: TenantId, user_id: UserId) -> list[dict[str, Any]]:
+    """Return the newest overrides of the user's teams, then the user's own."""
+    memberships = TeamMembership.objects.filter(tenant_id=tenant_id, user_id=user_id)
+    of_teams = Q(subject_kind=SubjectKind.TEAM, subject_id__in=memberships.values("team_id"))
+    of_user = Q(subject_kind=SubjectKind.USER, subject_id=UUID(user_id))
+    overrides = _select_newest(tenant_id).filter(of_teams | of_user)
+    return list(overrides.values_list("document", flat=True))
 
 
 def has_overrides(*, tenant_id: TenantId) -> bool:
@@ -222,16 +225,9 @@ def missing_subject(subject: OverrideSubject) -> NotFound:
 
 def _select_newest(tenant_id: TenantId) -> QuerySet[PolicyOverrideVersion]:
     """Select the newest version for each team and user, including removed overrides."""
-    of_tenant = PolicyOverrideVersion.objects.filter(tenant_id=tenant_id)
-    highest = (
-        of_tenant.filter(subject_kind=OuterRef("subject_kind"), subject_id=OuterRef("subject_id"))
-        .order_by()
-        .values("subject_kind", "subject_id")
-        .annotate(highest=Max("version"))
-        .values("highest")
-    )
-    newest = of_tenant.filter(version=Subquery(highest))
-    return newest.order_by("subject_kind", "subject_id")
+    versions = PolicyOverrideVersion.objects.filter(tenant_id=tenant_id)
+    newest_first = versions.order_by("subject_kind", "subject_id", "-version")
+    return newest_first.distinct("subject_kind", "subject_id")
 
 
 def _find_teams_by_user(tenant_id: TenantId) -> dict[UserId, tuple[UUID, ...]]:
