@@ -1,4 +1,4 @@
 """SCIM 2.0 over HTTP, for identity providers. tenants.identity.scim implements the operations."""
 
-# This package imports scim2_models in the quick way, before the modules here import it.
+# This package shortens the import of scim2_models, so the modules here must import it first.
 import tenants.identity.scim  # noqa: F401

@@ -1,11 +1,10 @@
 """SCIM 2.0 (RFC 7643, 7644): users and groups provisioned by identity providers."""
 
-from importlib import import_module
-from threading import Thread
+import inspect
+from pathlib import Path
 
-# To read the descriptions of a class's fields, pydantic searches the call stack of the import. The
-# stack of a new thread is short. Therefore, the import in a thread saves half a second of CPU time
-# at the start of each process.
-_importing = Thread(target=import_module, args=["scim2_models"])
-_importing.start()
-_importing.join()
+# For the descriptions of a class's fields, pydantic asks `inspect` for the module of each frame of
+# the call stack. For a frame of the import system, `inspect` searches all modules each time, unless
+# it finds the file in this table.
+for _name in ("importlib._bootstrap", "importlib._bootstrap_external"):
+    inspect.modulesbyfile[str(Path(f"<frozen {_name}>").absolute())] = _name
