@@ -148,12 +148,13 @@ class FileJournal:
             pause_s = SHIP_EVERY_S if delivered else min(pause_s * 2, MAX_RETRY_S)
 
     async def ship(self, shipper: JournalShipper) -> bool:
-        """Send all segments and the records in memory.
+        """Send all segments and the records in memory. Delete segments that are ingested.
 
-        Return False if sending failed. The rest is sent by the next call.
+        Return False if the next call must send the rest: sending failed, or the current segment
+        could not be closed.
         """
+        is_rotated = self._try_rotate_segment()
         try:
-            self._rotate_segment()
             await self._delete_ingested(shipper)
             while self._closed:
                 receipt = await ship_segment(self._closed[0], shipper)
@@ -167,7 +168,7 @@ class FileJournal:
         except (OSError, TimeoutError) as error:
             log.warning("usage.delivery_failed", error=type(error).__name__)
             return False
-        return True
+        return is_rotated
 
     async def _delete_ingested(self, shipper: JournalShipper) -> None:
         """Delete ingested segments. Queue the segments again that another Redis server got."""
@@ -213,12 +214,21 @@ class FileJournal:
         if not self._current.num_bytes:
             await asyncio.to_thread(self._current.path.unlink, missing_ok=True)
 
-    def _rotate_segment(self) -> None:
+    def _try_rotate_segment(self) -> bool:
+        """Close the current segment and begin a new one, unless the current one is empty.
+
+        If no file can be created, such as on a full disk, keep the current one and return False.
+        """
         if not self._current.num_bytes:
-            return
-        previous, self._current = self._current, self._create_segment()
+            return True
+        try:
+            previous, self._current = self._current, self._create_segment()
+        except OSError as error:
+            log.warning("usage.segment_not_created", error=type(error).__name__)
+            return False
         previous.close()
         self._closed.append(previous.path)
+        return True
 
     def _create_segment(self) -> JournalSegment:
         self._num_segments += 1

@@ -375,16 +375,18 @@ def test_a_partial_write_is_removed_from_the_segment(tmp_path: Path) -> None:
     assert (tmp_path / "1.log").read_bytes() == _frame(b"whole")
 
 
-async def test_a_journal_that_cannot_open_a_segment_continues_with_the_old_one(
+async def test_a_journal_that_cannot_open_a_segment_sends_the_rest_and_keeps_the_old_one(
     tmp_path: Path,
 ) -> None:
     journal, shipper = FileJournal(tmp_path), FakeShipper()
     journal.append(RECORDS[0])
+    with _full_disk(1):
+        journal.append(RECORDS[1])  # kept in memory
+
     with _no_more_files():
         delivered = await journal.ship(shipper)
-    journal.append(RECORDS[1])
+    assert (delivered, shipper.records) == (False, [RECORDS[1]])
 
+    journal.append(RECORDS[2])
     await journal.ship(shipper)
-
-    assert not delivered
-    assert shipper.records == RECORDS[:2]
+    assert shipper.records == [RECORDS[1], RECORDS[0], RECORDS[2]]
