@@ -26,13 +26,14 @@ try:
 except OSError as error:
     # Not an exception, whose traceback pytest would print.
     sys.exit(f"The tests need a folder for temporary files (TMPDIR): {error}")
-# pytest-django would set up Django for every test.
+# make_home has just set this variable. With it, pytest-django would set up Django for every test.
 del os.environ["DJANGO_SETTINGS_MODULE"]
 
 pytest_plugins = ["tests.stack.services", "tests.stack.database", "tests.stack.running"]
 
 
-# tests/benchmarks measures speed; no example fails here because the machine is busy.
+# No deadline: an example must not fail only because the machine is busy. tests/benchmarks measures
+# speed.
 settings.register_profile("default-suite", deadline=None, derandomize=True, max_examples=25)
 settings.register_profile(
     "deep-suite", deadline=None, derandomize=False, print_blob=True, max_examples=300

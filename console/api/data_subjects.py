@@ -48,7 +48,7 @@ class ReasonBody(
 )
 def own_bundle(request: AuthenticatedRequest) -> StreamingHttpResponse:
     user_id = require_own_user_id(actor_of(request))
-    return _stream_bundle(request, BundleRequest(user_id, reason="", limits=BUNDLE_LIMITS))
+    return _api_bundle_response(request, BundleRequest(user_id, reason="", limits=BUNDLE_LIMITS))
 
 
 @router.post(
@@ -59,7 +59,8 @@ def own_bundle(request: AuthenticatedRequest) -> StreamingHttpResponse:
 def bundle(
     request: AuthenticatedRequest, user_id: uuid.UUID, body: ReasonBody
 ) -> StreamingHttpResponse:
-    return _stream_bundle(request, BundleRequest(UserId(str(user_id)), body.reason, BUNDLE_LIMITS))
+    bundle_request = BundleRequest(UserId(str(user_id)), body.reason, BUNDLE_LIMITS)
+    return _api_bundle_response(request, bundle_request)
 
 
 class ErasureRequested(ResponseSchema):
@@ -105,12 +106,13 @@ def erasures(request: AuthenticatedRequest, page: Query[PageQuery]) -> Page[Eras
     return list_erasures(actor=actor_of(request), limit=page.limit, cursor=page.cursor)
 
 
-def _stream_bundle(
+def _api_bundle_response(
     request: AuthenticatedRequest, bundle_request: BundleRequest
 ) -> StreamingHttpResponse:
-    """Return the ZIP as a download.
+    """Return the ZIP as a download. Raises ProblemRaised if Redis is unavailable.
 
-    Raises OSError, and the errors of write_bundle, but ProblemRaised in place of a RedisError.
+    write_bundle needs Redis for its lock: a tenant creates one bundle at a time. The other errors
+    are those of bundle_response.
     """
     try:
         return bundle_response(request, actor_of(request), bundle_request)

@@ -23,6 +23,8 @@ logger = structlog.get_logger(__name__)
 
 # The tenant and the user whose usage is read; None: all users of the tenant.
 _Subject = tuple[TenantId, UserId | None]
+# The tenant and the user who has sockets open.
+_Viewer = tuple[TenantId, UserId | None]
 _Reading = TypeVar("_Reading")
 _Counted = TypeVar("_Counted", bound=Hashable)
 
@@ -38,7 +40,7 @@ class _Subscription(Generic[_Reading]):
     changed: asyncio.Condition = field(default_factory=asyncio.Condition)  # `latest` is new
     latest: _Reading | None = None  # None: nothing was read yet
     num_read: int = 0  # readings so far
-    num_viewers: int = 0
+    num_sockets: int = 0  # a viewer can have several
     reader: asyncio.Task[None] | None = None
 
 
@@ -53,7 +55,7 @@ class LiveBroadcaster(Generic[_Reading]):
         self._sleep = sleep
         self._subscriptions: dict[_Subject, _Subscription[_Reading]] = {}
         self._num_by_tenant = Counter[TenantId]()
-        self._num_by_user = Counter[_Subject]()
+        self._num_by_viewer = Counter[_Viewer]()
 
     @contextmanager
     def subscribe(self, actor: Actor) -> Iterator[AsyncIterator[_Reading]]:
@@ -61,26 +63,27 @@ class LiveBroadcaster(Generic[_Reading]):
 
         Raises TooManyViewers.
         """
-        subject, user = _subject_of(actor), (actor.tenant_id, actor.user_id)
-        self._require_capacity(user)
+        subject = _subject_of(actor)
+        viewer = (actor.tenant_id, actor.user_id)
+        self._require_capacity(viewer)
         self._num_by_tenant[actor.tenant_id] += 1
-        self._num_by_user[user] += 1
+        self._num_by_viewer[viewer] += 1
         subscription = self._subscriptions.setdefault(subject, _Subscription())
-        subscription.num_viewers += 1
+        subscription.num_sockets += 1
         if subscription.reader is None:
             subscription.reader = asyncio.create_task(self._poll_forever(actor, subscription))
         try:
             yield _iterate_readings(subscription)
         finally:
             _decrement(self._num_by_tenant, actor.tenant_id)
-            _decrement(self._num_by_user, user)
+            _decrement(self._num_by_viewer, viewer)
             self._unsubscribe(subject, subscription)
 
-    def _require_capacity(self, user: _Subject) -> None:
+    def _require_capacity(self, viewer: _Viewer) -> None:
         """Raise TooManyViewers if a limit is reached."""
-        tenant_id, _user_id = user
+        tenant_id, _user_id = viewer
         is_full = (
-            self._num_by_user[user] >= MAX_SOCKETS_OF_USER
+            self._num_by_viewer[viewer] >= MAX_SOCKETS_OF_USER
             or self._num_by_tenant[tenant_id] >= MAX_OF_TENANT
             or self._num_by_tenant.total() >= MAX_IN_ALL
         )
@@ -88,8 +91,8 @@ class LiveBroadcaster(Generic[_Reading]):
             raise TooManyViewers
 
     def _unsubscribe(self, subject: _Subject, subscription: _Subscription[_Reading]) -> None:
-        subscription.num_viewers -= 1
-        if subscription.num_viewers == 0:
+        subscription.num_sockets -= 1
+        if subscription.num_sockets == 0:
             assert subscription.reader is not None
             subscription.reader.cancel()
             del self._subscriptions[subject]
@@ -98,7 +101,7 @@ class LiveBroadcaster(Generic[_Reading]):
         """Read the figures every EVERY_S, with the permissions of the first viewer.
 
         All viewers of a subject may see the same figures. Runs until it is cancelled, which happens
-        when the last viewer has left.
+        when the last socket is closed.
         """
         while True:
             try:

@@ -56,7 +56,9 @@ WarmUp = Callable[[IncomingRequest], Awaitable[None]]
 
 
 @dataclass(slots=True, eq=False)
-class _WarmupRequest:
+class _PendingWarmup:
+    """A warm-up that waits or runs."""
+
     tenant_id: TenantId
     arrival: IncomingRequest
     num_tries: int = 0
@@ -79,15 +81,15 @@ class WarmupQueue:
     def __init__(self, clock: Clock) -> None:
         self.num_ended: Counter[str] = Counter()  # by result, such as `warmed` or an error's code
         self._clock = clock
-        self._requests: list[_WarmupRequest] = []  # waiting, oldest first
-        self._has_requests = asyncio.Event()
-        self._running: list[_WarmupRequest] = []  # longest running first
+        self._waiting: list[_PendingWarmup] = []  # waiting, oldest first
+        self._has_waiting = asyncio.Event()
+        self._running: list[_PendingWarmup] = []  # longest running first
         # The time of the last request for each namespace and repository, oldest first.
         self._seen_s: OrderedDict[tuple[str, str], float] = OrderedDict()
 
     @property
     def num_waiting(self) -> int:
-        return len(self._requests)
+        return len(self._waiting)
 
     def add_warmup(self, tenant_id: TenantId, arrival: IncomingRequest) -> None:
         """Queue a warm-up, unless the queue is full.
@@ -95,17 +97,15 @@ class WarmupQueue:
         If the tenant has too many, the new warm-up replaces its oldest one: the user will probably
         edit the latest file first.
         """
-        requests_of_tenant = [
-            request for request in self._requests if request.tenant_id == tenant_id
-        ]
-        if len(requests_of_tenant) >= MAX_OF_TENANT:
-            self._requests.remove(requests_of_tenant[0])
+        warmups_of_tenant = [warmup for warmup in self._waiting if warmup.tenant_id == tenant_id]
+        if len(warmups_of_tenant) >= MAX_OF_TENANT:
+            self._waiting.remove(warmups_of_tenant[0])
             self.num_ended["evicted"] += 1
-        if len(self._requests) >= MAX_WAITING:
+        if len(self._waiting) >= MAX_WAITING:
             self.num_ended["full"] += 1
             return
-        self._requests.append(_WarmupRequest(tenant_id, arrival))
-        self._has_requests.set()
+        self._waiting.append(_PendingWarmup(tenant_id, arrival))
+        self._has_waiting.set()
         self._preempt()
 
     def on_request_admitted(self, admitted: AdmittedRequest, arrival: IncomingRequest) -> None:
@@ -137,62 +137,58 @@ class WarmupQueue:
 
     async def _run_worker(self, warm_up: WarmUp) -> None:
         while True:
-            await self._has_requests.wait()
-            if not self._requests:  # another worker was faster
-                self._has_requests.clear()
+            await self._has_waiting.wait()
+            if not self._waiting:  # another worker was faster
+                self._has_waiting.clear()
                 continue
-            request = self._take_next()
-            self._running.append(request)
+            warmup = self._take_next()
+            self._running.append(warmup)
             try:
-                result = await self._run_request(request, warm_up)
+                result = await self._run_attempts(warmup, warm_up)
             finally:
-                self._running.remove(request)
+                self._running.remove(warmup)
             if result is not None:
                 self.num_ended[result] += 1
-            else:  # This request has waited before, so it is first, even if the queue is full.
-                self._requests.insert(0, request)
-                self._has_requests.set()
+            else:  # This warm-up has waited before, so it is first, even if the queue is full.
+                self._waiting.insert(0, warmup)
+                self._has_waiting.set()
 
-    def _take_next(self) -> _WarmupRequest:
-        """Remove and return the oldest request of a tenant without a running warm-up.
+    def _take_next(self) -> _PendingWarmup:
+        """Remove and return the oldest warm-up of a tenant without a running one.
 
-        If there is none, remove and return the oldest request.
+        If there is none, remove and return the oldest warm-up.
         """
-        request = next(filter(self._is_tenant_idle, self._requests), self._requests[0])
-        self._requests.remove(request)
-        return request
+        warmup = next(filter(self._is_tenant_idle, self._waiting), self._waiting[0])
+        self._waiting.remove(warmup)
+        return warmup
 
-    async def _run_request(self, request: _WarmupRequest, warm_up: WarmUp) -> str | None:
+    async def _run_attempts(self, warmup: _PendingWarmup, warm_up: WarmUp) -> str | None:
         """Try until there is a result, and return it.
 
-        None: another tenant has precedence, so the request must wait again.
+        None: another tenant has precedence, so the warm-up must wait again.
         """
-        while not self._is_blocking_other_tenant(request):
-            if self._clock.monotonic_s() - request.arrival.received_s > MAX_AGE_S:
+        while not self._is_blocking_other_tenant(warmup):
+            if self._clock.monotonic_s() - warmup.arrival.received_s > MAX_AGE_S:
                 return "stale"
-            request.num_tries += 1
-            result = await _try_warm_up(request, warm_up)
-            if result not in ("shed", "preempted") or request.num_tries >= MAX_TRIES:
+            warmup.num_tries += 1
+            result = await _try_warm_up(warmup, warm_up)
+            if result not in ("shed", "preempted") or warmup.num_tries >= MAX_TRIES:
                 return result
-            if not self._is_blocking_other_tenant(request):
+            if not self._is_blocking_other_tenant(warmup):
                 await asyncio.sleep(PAUSE_S)
         return None
 
-    def _is_blocking_other_tenant(self, request: _WarmupRequest) -> bool:
-        """Return whether the request's tenant has more than one running warm-up (rule 4).
+    def _is_blocking_other_tenant(self, warmup: _PendingWarmup) -> bool:
+        """Return whether this tenant must give up a running warm-up to another tenant (rule 4).
 
-        False if no tenant without a running warm-up waits.
+        True if the tenant has more than one, and a tenant without a running warm-up waits.
         """
-        num_of_tenant = sum(
-            running_request.tenant_id == request.tenant_id for running_request in self._running
-        )
-        return num_of_tenant > 1 and any(map(self._is_tenant_idle, self._requests))
+        num_of_tenant = sum(running.tenant_id == warmup.tenant_id for running in self._running)
+        return num_of_tenant > 1 and any(map(self._is_tenant_idle, self._waiting))
 
-    def _is_tenant_idle(self, request: _WarmupRequest) -> bool:
-        """Return whether no warm-up of the request's tenant is running."""
-        return all(
-            running_request.tenant_id != request.tenant_id for running_request in self._running
-        )
+    def _is_tenant_idle(self, warmup: _PendingWarmup) -> bool:
+        """Return whether no warm-up of this warm-up's tenant is running."""
+        return all(running.tenant_id != warmup.tenant_id for running in self._running)
 
     def _preempt(self) -> None:
         """Cancel the latest running warm-up that blocks another tenant.
@@ -220,16 +216,16 @@ class WarmupQueue:
             self._seen_s.popitem(last=False)
 
 
-async def _try_warm_up(request: _WarmupRequest, warm_up: WarmUp) -> str:
+async def _try_warm_up(warmup: _PendingWarmup, warm_up: WarmUp) -> str:
     """Run one attempt, and return its result.
 
     The attempt is a separate task, so that it can be cancelled without the worker.
     """
-    task = request.attempt = asyncio.ensure_future(warm_up(request.arrival))
+    task = warmup.attempt = asyncio.ensure_future(warm_up(warmup.arrival))
     try:
         await asyncio.wait({task})
     finally:
-        request.attempt = None
+        warmup.attempt = None
         task.cancel()  # if the worker was cancelled; otherwise the task has already ended
         (error,) = await asyncio.gather(task, return_exceptions=True)
     if error is None:
@@ -240,5 +236,5 @@ async def _try_warm_up(request: _WarmupRequest, warm_up: WarmUp) -> str:
         return error.finish_reason.value
     if isinstance(error, CompletionError):
         return error.code
-    log.error("warm_up.internal_error", request_id=request.arrival.request_id, **describe(error))
+    log.error("warm_up.internal_error", request_id=warmup.arrival.request_id, **describe(error))
     return "defect"

@@ -21,8 +21,9 @@ from tenants.base.errors import InvalidValue
 from tenants.base.pagination import MAX_PAGE, Page
 from tenants.base.validation.text import is_storable
 
-# A longer cursor is invalid. A name of 120 characters outside of Unicode's basic plane gives 1,980:
-# JSON escapes each of them in 12 characters, and Base64 adds a third.
+# A longer cursor is rejected undecoded. The longest valid cursor has 1,980 characters. It contains
+# a name of 120 characters outside of Unicode's basic plane. JSON escapes each of them in
+# 12 characters, and Base64 adds a third.
 MAX_CURSOR_CHARS: Final = 2_000
 _Row = TypeVar("_Row", bound=Model)
 
@@ -63,7 +64,9 @@ def _encode_cursor(row: Any) -> str:
 def _decode_cursor(cursor: str, order: SortOrder) -> tuple[str | datetime, UUID]:
     """Return sort key and id of the row before the page. Raises InvalidValue."""
     try:
-        sort_key, row_id = json.loads(urlsafe_b64decode(cursor[:MAX_CURSOR_CHARS].encode("ascii")))
+        if len(cursor) > MAX_CURSOR_CHARS:
+            raise ValueError
+        sort_key, row_id = json.loads(urlsafe_b64decode(cursor.encode("ascii")))
         if not isinstance(sort_key, str) or not is_storable(sort_key):
             raise ValueError
         return (_parse_time(sort_key) if order.is_time else sort_key), UUID(row_id)

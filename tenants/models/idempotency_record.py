@@ -14,7 +14,8 @@ class IdempotencyRecord(models.Model):
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
     id = models.UUIDField(default=uuid.uuid4, editable=False)
     caller = models.CharField(max_length=120)  # Actor.rate_limit_key
-    key_digest = models.BinaryField()  # SHA-256 of the caller's idempotency key
+    # SHA-256 of the text in the request's header Idempotency-Key. It is not an API key.
+    key_digest = models.BinaryField()
     # SHA-256 of the request's method, URL and body, and of the caller's permissions.
     request_digest = models.BinaryField()
     status = models.PositiveSmallIntegerField()  # of the HTTP response
@@ -24,6 +25,7 @@ class IdempotencyRecord(models.Model):
 
     class Meta:
         db_table = "tenants_idempotency_record"
+        # "kept_answer" is an earlier name of the table. New names would need a migration.
         constraints: ClassVar = [
             models.UniqueConstraint(
                 fields=["tenant", "caller", "key_digest"], name="kept_answer_key"

@@ -38,7 +38,7 @@ class RunningCompetitor:
 
 
 class NotMeasured(Exception):
-    """A competitor could not be installed or started; the text says why."""
+    """A competitor could not be installed, started or measured; the text says why."""
 
 
 LITELLM: Final = Competitor("litellm", "litellm[proxy]", ("1.109.1", "1.106.2"))

@@ -20,7 +20,7 @@ the status `ready` (the median of seven), and its CPU use at five keystrokes a s
 minute.
 
     python -m tests.benchmarks.language_server [--up .caret/up.json | --oracle] [--keystrokes 400]
-        [--baseline OLDER/platform/ide]
+        [--recording SESSIONS | --seed 1] [--baseline OLDER/platform/ide]
 """
 
 import argparse
@@ -100,18 +100,20 @@ async def _measure_with_oracle(options: argparse.Namespace, report: Report) -> N
 
 def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.language_server")
-    parser.add_argument("--up", type=Path, help="up.json of an installation whose engine is used")
-    parser.add_argument(
+    engine = parser.add_mutually_exclusive_group()
+    engine.add_argument("--up", type=Path, help="up.json of an installation whose engine is used")
+    engine.add_argument("--oracle", action="store_true", help="measure with the synthetic engine")
+    sessions = parser.add_mutually_exclusive_group()
+    sessions.add_argument(
         "--recording", type=Path, help="recorded sessions to replay in place of generated ones"
     )
+    sessions.add_argument("--seed", type=int, default=1, help="seed of the generated sessions")
     parser.add_argument(
         "--keystrokes", type=int, default=400, help="minimum number of keystrokes to measure"
     )
-    parser.add_argument("--oracle", action="store_true", help="measure with the synthetic engine")
     parser.add_argument(
         "--baseline", type=Path, help="the folder platform/ide of an older version to compare with"
     )
-    parser.add_argument("--seed", type=int, default=1)
     return parser.parse_args(arguments)
 
 
@@ -208,11 +210,12 @@ async def _ask_server(server: LanguageServer, buffer: OpenBuffer, change: Change
         raise
     if items:
         server.notify("$/caret/suggestionDisplayed", {"uri": buffer.uri})
+    # The first argument of a suggestion's command is its ID.
     return str(items[0]["command"]["arguments"][0]) if items else ""
 
 
 async def _with_naive_client(running: Running, session: Session, replay: Replay) -> None:
-    """Send a request at each change, at which the gateway ends the previous request."""
+    """Send a request at each change. The gateway then ends the previous request."""
     text = session.text
     files = [{"path": file.path, "text": file.text} for file in session.files]
     async with open_stream(running.gateway_url, running.acme_key) as stream:
@@ -223,17 +226,19 @@ async def _with_naive_client(running: Running, session: Session, replay: Replay)
         async def ask(change: Change) -> str:
             nonlocal text
             text, cursor = change.apply_to(text)
-            name = uuid.uuid4().hex  # the replay counts the IDs of all sessions
-            has_ended[name] = asyncio.get_running_loop().create_future()
+            completion_id = uuid.uuid4().hex  # the report compares the IDs of all sessions
+            has_ended[completion_id] = asyncio.get_running_loop().create_future()
             around = {"prefix": text[:cursor], "suffix": text[cursor:], "files": files}
-            frame = {"type": "complete", "id": name, "path": session.path, **around}
+            frame = {"type": "complete", "id": completion_id, "path": session.path, **around}
             await stream.send(frame)
-            has_text = await has_ended[name]
-            return name if has_text and texts.get(name, "").strip() else ""
+            has_text = await has_ended[completion_id]
+            return completion_id if has_text and texts.get(completion_id, "").strip() else ""
 
         await Typist(ask).play(session.changes[:_MAX_CHANGES], replay)
         reading.cancel()
-        await asyncio.gather(reading, return_exceptions=True)
+        await asyncio.wait([reading])
+        if not reading.cancelled():
+            reading.result()  # raises the task's error: it cannot end without one
 
 
 async def _read_frames(
@@ -241,11 +246,11 @@ async def _read_frames(
 ) -> None:
     while True:
         frame = await stream.receive()
-        name = frame["id"]
+        completion_id = frame["id"]
         if frame["type"] == "delta":
-            texts[name] = texts.get(name, "") + frame["text"]
-        elif not has_ended[name].done():
-            has_ended[name].set_result(frame.get("finish_reason") in ("stop", "length"))
+            texts[completion_id] = texts.get(completion_id, "") + frame["text"]
+        elif not has_ended[completion_id].done():
+            has_ended[completion_id].set_result(frame.get("finish_reason") in ("stop", "length"))
 
 
 @asynccontextmanager
@@ -366,7 +371,8 @@ async def _cpu_while_typing(server: LanguageServer, buffer: OpenBuffer) -> float
         pending, answer = server.begin_request(
             "textDocument/inlineCompletion", buffer.completion_params()
         )
-        answer.add_done_callback(lambda task: task.cancelled() or task.exception())
+        # Nobody awaits the answer. Without this, asyncio logs the error of a cancelled request.
+        answer.add_done_callback(lambda future: future.cancelled() or future.exception())
         await asyncio.sleep(1 / _KEYS_A_SECOND)
     return 100 * (_cpu_s(server.process.pid) - cpu_s) / (time.perf_counter() - began_s)
 

@@ -94,7 +94,9 @@ def expect_refusal(site: Site, page: Page, text: str) -> None:
     site.tabs.errors.clear()  # the browser reports the status of the page
 
 
-@pytest.mark.parametrize("conforms", [True, False], ids=["userinfo", "id-token"])
+# A conforming provider returns the e-mail address only at its UserInfo endpoint. Other providers
+# also put it in the ID token.
+@pytest.mark.parametrize("conforms", [True, False], ids=["email-at-userinfo", "email-in-id-token"])
 def test_a_member_signs_in(site: Site, *, conforms: bool) -> None:
     with site.provider.running(conforms=conforms):
         page = site.sign_in()

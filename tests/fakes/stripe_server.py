@@ -27,7 +27,7 @@ _MAX_FUTURE_S = 300
 @dataclass(frozen=True, slots=True)
 class Fault:
     status: int | None  # None: it closes the connection without a response
-    is_done_before: bool = False  # it handles the request and then fails
+    is_processed: bool = False  # it handles the request, and then fails
     delay_s: float = 0.0  # it waits before it fails
 
 
@@ -61,7 +61,7 @@ class StripeServer:
             fault = self.faults.pop(0) if self.faults else None
             if fault is None:
                 return self.handle_request(method, target, headers, form)
-            if fault.is_done_before:
+            if fault.is_processed:
                 self.handle_request(method, target, headers, form)
         time.sleep(fault.delay_s)
         return fault.status, _error("api_error")

@@ -49,15 +49,17 @@ class SnapshotFeed:
         self._seen_changes = None
 
     async def sync(self) -> None:
-        """Read newer snapshots once. Confirm all snapshots if none can be missing.
+        """Read the snapshots that are newer than the stored ones.
 
-        Raises RedisError.
+        Then confirm all stored snapshots (`SnapshotStore.mark_synced`), unless some may be missing
+        in Redis. Unconfirmed snapshots soon become too old to be used. Raises RedisError.
         """
         changes = await self._redis.get(CHANGES)
         if changes is None or changes != self._seen_changes:
             has_all = await self._read_newer()
             self._seen_changes = changes if has_all else None
         else:
+            # Each publication increments the counter, so there is nothing newer to read.
             await self._mark_synced()
 
     async def _mark_synced(self) -> None:
@@ -66,7 +68,10 @@ class SnapshotFeed:
             self._snapshot_store.mark_synced()
 
     async def _read_newer(self) -> bool:
-        """Read the newer snapshots. Return False if one was unreadable and must be read again."""
+        """Read the newer snapshots, and confirm all snapshots unless Redis has lost its data.
+
+        Return False if a snapshot was unreadable and must be read again. The others are confirmed.
+        """
         entries = cast("dict[bytes, bytes]", await cast(Any, self._redis.hgetall(VERSIONS)))
         versions = {
             TenantId(key.decode()): int(value) for key, value in entries.items() if value.isdigit()
@@ -81,8 +86,10 @@ class SnapshotFeed:
             are_applied.append(self._apply_snapshot(tenant, data))
             # Each snapshot is decoded on the event loop: let other tasks run in between.
             await asyncio.sleep(0)
-        # If Redis has lost its data, this read confirms nothing. `sync` confirms the snapshots when
-        # the counter exists again and stays the same until the next poll.
+        # If Redis has no version of a tenant that this gateway knows, Redis has lost its data, and
+        # newer snapshots may be missing: confirm nothing yet. The control plane publishes the lost
+        # snapshots again in one run, and each publication increments the counter. If the counter
+        # stays the same until the next poll, `sync` takes the run as complete, and confirms.
         if own_versions.keys() <= versions.keys():
             await self._mark_synced()
         return all(are_applied)

@@ -44,11 +44,7 @@ from inference.gateway.supersession.feed import ClaimQueue, SupersessionFeed
 from inference.gateway.supersession.registry import SupersessionRegistry
 from inference.pipeline import DataPlane, warm_up
 from inference.pools.discovery.dns_resolver import DnsResolver
-from inference.pools.discovery.fleet_state_feed import (
-    AddedReplicaFeed,
-    DrainFeed,
-    ExperimentFeed,
-)
+from inference.pools.discovery.fleet_state_feed import AddedReplicaFeed, DrainFeed, ExperimentFeed
 from inference.pools.discovery.kubernetes_api import KubernetesApi, ServiceAccount
 from inference.pools.discovery.kubernetes_resolver import KubernetesResolver
 from inference.pools.discovery.pool_members import PoolMembers
@@ -96,7 +92,7 @@ async def open_data_plane(config: DataPlaneConfig) -> AsyncIterator[DataPlane]:
 
     Then ship the journal and return the leases, each within a time limit. Raises BadSetting.
     """
-    keep_cancellations()
+    keep_cancellations()  # before any task starts: Python 3.11 can lose them (ADR 0116)
     clock = SystemClock()
     snapshot_store = SnapshotStore(
         root_secret=config.root_secret,
@@ -106,18 +102,16 @@ async def open_data_plane(config: DataPlaneConfig) -> AsyncIterator[DataPlane]:
         region=config.region,
     )
     journal = FileJournal(config.journal_dir)
-    redis = _make_redis(config.redis_url)
-    engines = HttpClient(max_stall_s=config.max_engine_stall_s)
     metrics = CompletionMetrics(num_tenants=config.metrics_max_tenants)
     slowest = SlowestRequests(clock)
     async with (
-        redis,
+        _make_redis(config.redis_url) as redis,
         open_lease_redis(config.redis_url, socket_timeout_s=_REDIS_TIMEOUT_S) as leases,
         aiohttp.ClientSession() as session,
-        engines,
+        HttpClient(max_stall_s=config.max_engine_stall_s) as engines,
         _open_spans(config) as span_recorders,
     ):
-        recorder = Recorder(
+        recorder = Recorder(  # _build_plane adds the parts that need the pools or Redis
             journal=SlowestRequestsJournal(CountingJournal(journal, metrics), slowest),
             clock=clock,
             observers=(metrics, SlowLog(clock), *span_recorders),
@@ -139,9 +133,11 @@ async def open_data_plane(config: DataPlaneConfig) -> AsyncIterator[DataPlane]:
             _open_lease_return(plane.admission.quotas.leases) as lease_return,
             run_background_tasks(
                 (
-                    *(("journal", shipping), ("leases", lease_return)),
+                    ("journal", shipping),
+                    ("leases", lease_return),
                     *((feed.name, feed.run) for feed in feeds),
-                    *(("pool_members", pool_members.run), *discovery_tasks),
+                    ("pool_members", pool_members.run),
+                    *discovery_tasks,
                     *_list_background_tasks(config, plane, shared),
                 )
             ),
@@ -283,7 +279,7 @@ def _build_plane(
         engine=VllmEngine(shared.engines),
         recorder=replace(
             recorder,
-            listeners=(speculation,),
+            listeners=(speculation,),  # learns of starts, too; observers only of ends
             observers=(*recorder.observers, content_capture),
             models={name: pool.model for name, pool in pools.by_name.items()},
         ),

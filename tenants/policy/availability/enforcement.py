@@ -14,7 +14,9 @@ from typing import Final
 from caret.contracts.policy import TenantPolicy
 from tenants.models import CapabilityChange
 
-REGION_PREFIX: Final = "region:"  # before the name of a region that has a gateway
+# `CapabilityChange.capability` contains a Capability, or this prefix and the name of a region. A
+# region is available if it has a gateway.
+REGION_PREFIX: Final = "region:"
 
 
 class Capability(StrEnum):
@@ -45,7 +47,8 @@ class _Requirement:
     is_set: Callable[[TenantPolicy], bool]  # whether the policy uses the field
 
 
-# By field of the policy.
+# By field of the policy. Capability.EXPERIMENTS is not here: a policy can only allow or forbid
+# experiments, and without an experiment there is nothing to forbid.
 _REQUIREMENTS: Final = MappingProxyType(
     {
         "has_public_code_filter": _Requirement(

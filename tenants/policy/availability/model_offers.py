@@ -104,7 +104,8 @@ def find_answering_models(*, tenant_id: TenantId, tier: Tier, on: date) -> froze
     if not rows or not catalog_pools.issuperset(rows[0]["assigned_pools"]):
         return None
     # A model may answer if one of its pools is assigned to the tenant, whatever the plan. If none
-    # is, the plan must include the model, and at least one pool must not be dedicated to others.
+    # is, the plan must include the model, and at least one pool must not be dedicated to others. A
+    # model that lists no plans is included in every plan.
     models = frozenset(
         row["name"]
         for row in rows
@@ -180,4 +181,5 @@ def _list_included(tenant_id: TenantId, on: date) -> list[CatalogModel]:
     with tenant_scope(tenant_id):
         subscriptions = Subscription.objects.filter(tenant_id=tenant_id, starts_on__lte=on)
         plan = subscriptions.order_by("-starts_on").values_list("plan__slug", flat=True).first()
+    # A model that lists no plans is included in every plan.
     return [row for row in rows if not row.plans or plan in row.plans]

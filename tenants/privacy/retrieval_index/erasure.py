@@ -55,7 +55,11 @@ def erase_disallowed(*, tenant_id: TenantId, policy: TenantPolicy, status: Tenan
 
 
 def erase_disallowed_by_policy(change: PolicyChange) -> None:
-    """Erase the indexed text that the new policy no longer allows."""
+    """Erase the indexed text that the new policy no longer allows.
+
+    An effect of `set_policy`, which calls it in the transaction that saves the policy, with the
+    tenant's row locked.
+    """
     tenant_id = change.actor.tenant_id
     status = TenantStatus(Tenant.objects.get(id=tenant_id).status)
     erase_disallowed(tenant_id=tenant_id, policy=change.new, status=status)
@@ -107,6 +111,13 @@ def _clean_up_index_of_tenant(tenant_id: TenantId, *, now: datetime) -> int:
 
 
 def _make_filter(tenant_id: TenantId, rules: IndexingRules) -> Callable[[UUID, str, bytes], bool]:
+    """Return a function that takes a chunk's ID, holder and encrypted name.
+
+    It returns whether the rules allow the chunk's file.
+    """
+
+    # The holder of a chunk is the whole tenant ("") or, in strict isolation, a user or service key.
+    # Each holder has its own encryption key. Deriving it takes longer than decrypting a name.
     @cache
     def get_cipher(holder: str) -> ChunkCipher:
         return ChunkCipher(settings.ROOT_SECRET, tenant_id=tenant_id, holder=holder)

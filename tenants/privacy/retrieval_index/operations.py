@@ -52,11 +52,12 @@ class _IndexedFile:
 def index_file(
     *, tenant_id: TenantId, upload: FileUpload, embedder: Embedder, now: datetime
 ) -> int:
-    """Replace the file's chunks in the index, and return how many of them are new.
+    """Replace the file's chunks in the index, and return how many were embedded for it.
 
-    Only new or changed chunks are embedded, and no transaction is open meanwhile. A file that the
-    policy does not allow is not indexed. Raises NotFound for an unknown tenant, and
-    EmbeddingFailed; the index is then unchanged.
+    Only new or changed chunks are embedded, and no transaction is open meanwhile. If another worker
+    deletes a stored chunk of the file meanwhile, the chunk is missing until the file's next upload.
+    A file that the policy does not allow is not indexed; the result is then 0. Raises NotFound for
+    an unknown tenant, and EmbeddingFailed; the index is then unchanged.
     """
     file = _locate_file(tenant_id, upload)
     with tenant_scope(tenant_id):
@@ -77,11 +78,11 @@ def index_file(
             _build_row(file, digest, text, vector=vector, now=now)
             for (digest, text), vector in zip(new.items(), vectors, strict=True)
         ]
-        # Another worker may have indexed the same file meanwhile.
+        # Another worker may have stored some of these chunks meanwhile. They are skipped here.
         RetrievalChunk.objects.bulk_create(rows, ignore_conflicts=True)
         _record_use(file.rows, now=now)
         if rows:
-            _make_room(file)
+            _evict_surplus_chunks(file)
     return len(new)
 
 
@@ -142,8 +143,8 @@ def _record_use(rows: QuerySet[RetrievalChunk], *, now: datetime) -> None:
     rows.filter(used_at__lt=now - USED_AT_PRECISION).update(used_at=now)
 
 
-def _make_room(file: _IndexedFile) -> None:
-    """Remove the least recently used chunks of the scope, to make room for the new ones."""
+def _evict_surplus_chunks(file: _IndexedFile) -> None:
+    """Delete the scope's least recently used chunks, so that at most MAX_CHUNKS_OF_SCOPE remain."""
     scope_digest = file.cipher.compute_scope_digest(file.scope)
     rows = RetrievalChunk.objects.filter(tenant_id=file.tenant_id, scope_digest=scope_digest)
     evict_least_recently_used(rows, keep=MAX_CHUNKS_OF_SCOPE)

@@ -95,7 +95,7 @@ def test_a_new_customer_joins_completes_code_and_gets_an_invoice(
 
 
 def _operator_creates_the_customer(parts: JourneyParts) -> None:
-    operator = parts.installation.entry["operator"]
+    operator = parts.installation.entry["operator"]  # `entry` is the content of up.json
     assert operator is not None
     credentials = Credentials(operator["password"], operator["totp_uri"])
     account = Account(operator["handle"], credentials)
@@ -198,15 +198,15 @@ def _developer_completes(parts: JourneyParts, console: Page, folder: Path) -> No
     home.mkdir()
     project.mkdir()
     (project / "reader.py").write_text(CODE)
-    entry = parts.installation.entry
+    up_entry = parts.installation.entry  # the content of up.json, with the URLs
     vsix = code_server.package(home)
     with code_server.running(
         code_server.install(),
         vsix,
         home,
         settings={
-            "caret.gatewayUrl": entry["gateway_url"],
-            "caret.consoleUrl": entry["console_url"],
+            "caret.gatewayUrl": up_entry["gateway_url"],
+            "caret.consoleUrl": up_entry["console_url"],
         },
     ) as url:
         page = console.context.new_page()

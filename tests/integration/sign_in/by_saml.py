@@ -1,4 +1,5 @@
-"""Companies whose users sign in with a SAML provider, and browsers that carry its responses."""
+"""Companies whose users sign in with a SAML provider, browsers that carry its responses, and forged
+responses."""
 
 import html
 import re
@@ -38,6 +39,11 @@ def request_assertion(
     return idp.assertion_for(html.unescape(match[1]), email)
 
 
+def get_acs_path(company: Company) -> str:
+    """Return the path of the tenant's assertion consumer service (ACS), which gets responses."""
+    return f"/sign-in/saml/{company.tenant_id}"
+
+
 def post_saml(client: Client, company: Company, saml_response: str) -> Any:
     """Post the provider's response, follow the redirect with the user's client, and return the
     console's last response.
@@ -46,5 +52,37 @@ def post_saml(client: Client, company: Company, saml_response: str) -> Any:
     """
     provider_client = fresh_client()
     form = {"SAMLResponse": saml_response}
-    response = provider_client.post(f"/sign-in/saml/{company.tenant_id}", form)
+    response = provider_client.post(get_acs_path(company), form)
     return client.get(response["Location"]) if response.status_code == 303 else response
+
+
+def wrap_signatures(xml: str, email: str, victim: str) -> list[str]:
+    """Return responses that name the victim. The signed assertion is changed, moved or missing."""
+    assertion_end, signature_end = "</saml:Assertion>", "</ds:Signature>"
+    signed = xml[xml.index("<saml:Assertion") : xml.index(assertion_end) + len(assertion_end)]
+    signature = signed[
+        signed.index("<ds:Signature") : signed.index(signature_end) + len(signature_end)
+    ]
+    name = re.search(r' ID="([^"]+)"', signed)
+    assert name is not None
+    forged = signed.replace(signature, "").replace(email, victim)
+    other = forged.replace(name[1], "_evil")
+    extensions = f"<samlp:Extensions>{signed}</samlp:Extensions>"
+    inside = signature.replace("</ds:Signature>", f"<ds:Object>{signed}</ds:Object></ds:Signature>")
+    return [
+        xml.replace(email, victim),  # the signed assertion is changed
+        # An unsigned assertion is added, with another ID or with the same one.
+        xml.replace(signed, other + signed),
+        xml.replace(signed, signed + other),
+        xml.replace(signed, forged + signed),
+        # The signed assertion is moved to the extensions.
+        xml.replace(signed, other).replace("<samlp:Status>", f"{extensions}<samlp:Status>"),
+        xml.replace(signed, forged).replace("<samlp:Status>", f"{extensions}<samlp:Status>"),
+        # The forged assertion has the signature, alone or with the signed assertion inside.
+        xml.replace(signed, other.replace("<saml:Subject>", f"{signature}<saml:Subject>")),
+        xml.replace(signed, other.replace("<saml:Subject>", f"{inside}<saml:Subject>")),
+        xml.replace(signed, forged.replace("<saml:Subject>", f"{inside}<saml:Subject>")),
+        # One assertion contains the other.
+        xml.replace(signed, signed.replace("</saml:Subject>", f"</saml:Subject>{other}")),
+        xml.replace(signed, other.replace("</saml:Assertion>", f"{signed}</saml:Assertion>")),
+    ]

@@ -85,7 +85,7 @@ def test_an_operator_sets_the_price_of_a_model(tmp_path: Path) -> None:
         '{"a model": {"prompt": "1", "cached_prompt": "1", "generated": "1"}}',
     ],
 )
-def test_unreadable_prices_of_models_are_rejected(tmp_path: Path, models: str) -> None:
+def test_invalid_prices_of_models_are_rejected(tmp_path: Path, models: str) -> None:
     plan = f"plan-{secrets.token_hex(4)}"
     tiers, file = tmp_path / "t.json", tmp_path / "m.json"
     prices = {"prompt": "0.15", "cached_prompt": "0.015", "generated": "0.60"}

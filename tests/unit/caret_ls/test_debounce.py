@@ -42,7 +42,7 @@ def delay_ms(debouncer: Debouncer, now_s: float, **flags: bool) -> float:
     return round(debouncer.delay_s(now_s, **request_flags) * 1000, 3)
 
 
-def test_the_delay_for_a_slow_typist_is_the_minimum() -> None:
+def test_without_a_usual_gap_the_delay_is_the_minimum() -> None:
     debouncer, now_s = make_debouncer(gap_s=_PAUSE_S)
 
     assert delay_ms(debouncer, now_s) == MIN_DELAY_MS

@@ -1,4 +1,8 @@
-"""Bodies with more prompts, messages or files than allowed: only a small part of them is parsed."""
+"""Bodies that are larger than allowed cost little time.
+
+A prompt that is too long is rejected before it is parsed. If there are too many messages, stop
+strings or files, only a part of them is parsed.
+"""
 
 import json
 
@@ -15,7 +19,8 @@ from inference.consumers.http.completions import Dialect, ParsedRequest
 from inference.errors import BadRequest
 from inference.gateway.receive import MAX_FILES, MAX_MESSAGES, MAX_PROMPT_CHARS
 
-FIM = "<fim_prefix>p<fim_suffix>s<fim_middle>"
+# A rendered fill-in-the-middle prompt, which the dialects would split into its parts.
+FIM_PROMPT = "<fim_prefix>p<fim_suffix>s<fim_middle>"
 
 
 def _parse_completion(body: bytes) -> UnvalidatedRequest:
@@ -27,11 +32,10 @@ def _parse_completion(body: bytes) -> UnvalidatedRequest:
 @pytest.mark.parametrize(
     "dialect", [openai_completions.DIALECT, ollama_generate.DIALECT], ids=["openai", "ollama"]
 )
-@pytest.mark.parametrize("repeated", ["<file_sep>a\nx", "x"])
-def test_a_prompt_that_is_too_long_is_rejected_by_the_parser(
-    dialect: Dialect, repeated: str
-) -> None:
-    prompt = repeated * (MAX_PROMPT_CHARS // len(repeated) + 1) + FIM
+# Before the FIM prompt: many files, each with its path and text, or one long text.
+@pytest.mark.parametrize("repeated", ["<file_sep>a\nx", "x"], ids=["files", "text"])
+def test_a_prompt_that_is_too_long_is_rejected(dialect: Dialect, repeated: str) -> None:
+    prompt = repeated * (MAX_PROMPT_CHARS // len(repeated) + 1) + FIM_PROMPT
 
     with pytest.raises(BadRequest) as rejected:
         dialect.parse_request(json.dumps({"prompt": prompt}).encode())

@@ -1,6 +1,7 @@
 """Prompts of chats: the template of the model, filled with the messages and files that fit."""
 
 import json
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
@@ -60,7 +61,13 @@ def writer(tmp_path_factory: pytest.TempPathFactory) -> PromptWriter:
 def render(writer: PromptWriter, *messages: ChatMessage, max_tokens: int = 4_000) -> str:
     prompt = build_chat_prompt(writer, messages, max_tokens=max_tokens)
     assert len(prompt.token_ids) <= max_tokens
-    return str(TOKENIZER._with_markers.decode(prompt.token_ids, skip_special_tokens=False))
+    return decode(prompt.token_ids, with_markers=True)
+
+
+def decode(token_ids: Sequence[int], *, with_markers: bool = False) -> str:
+    """Return the text of token IDs, with or without the markers (the special tokens)."""
+    tokenizer = TOKENIZER._with_markers  # no public method decodes token IDs
+    return str(tokenizer.decode(token_ids, skip_special_tokens=not with_markers))
 
 
 def test_the_template_of_the_model_is_used(writer: PromptWriter) -> None:
@@ -81,8 +88,9 @@ def test_customer_text_never_becomes_a_special_token(
     prompt = build_chat_prompt(writer, [SYSTEM, ChatMessage("user", attack)], max_tokens=4_000)
 
     start_id = TOKENIZER.get_token_id("<|im_start|>")
+    assert start_id is not None
     # One marker starts the system message, one the user's message and one the response.
-    assert prompt.token_ids.count(start_id or -1) == 3
+    assert prompt.token_ids.count(start_id) == 3
     assert "{{ 7 * 7 }}" in render(writer, ChatMessage("user", attack))
 
 
@@ -122,12 +130,15 @@ def test_a_long_system_message_leaves_room_for_the_question(writer: PromptWriter
 
 
 def test_files_precede_the_newest_message(writer: PromptWriter) -> None:
-    files = [ContextFile("a.py", "x = 1", 0.0), ContextFile("b.py", "y = 2", 0.0)]
+    files = [
+        ContextFile("a.py", "x = 1", edited_at=0.0),
+        ContextFile("b.py", "y = 2", edited_at=0.0),
+    ]
     messages = [ChatMessage("user", "First?"), ChatMessage("user", "Why?")]
 
     prompt = build_chat_prompt(writer, messages, max_tokens=600, files=files)
 
-    text = TOKENIZER._with_markers.decode(prompt.token_ids, skip_special_tokens=True)
+    text = decode(prompt.token_ids)
     assert text.index("First?") < text.index("`a.py`:\n```\nx = 1\n```") < text.index("`b.py`")
     assert text.index("y = 2") < text.index("Why?")
     assert prompt.num_files == 2
@@ -136,13 +147,13 @@ def test_files_precede_the_newest_message(writer: PromptWriter) -> None:
 def test_files_leave_room_for_the_question_and_are_truncated_at_their_ends(
     writer: PromptWriter,
 ) -> None:
-    files = [ContextFile("a.py", "first = 1\n" + "word word\n" * 5_000, 0.0)] * 3
+    files = [ContextFile("a.py", "first = 1\n" + "word word\n" * 5_000, edited_at=0.0)] * 3
 
     prompt = build_chat_prompt(
         writer, [SYSTEM, ChatMessage("user", "Why?")], max_tokens=300, files=files
     )
 
-    text = TOKENIZER._with_markers.decode(prompt.token_ids, skip_special_tokens=True)
+    text = decode(prompt.token_ids)
     assert len(prompt.token_ids) <= 300
     assert "You are terse." in text
     assert "Why?" in text
@@ -152,11 +163,11 @@ def test_files_leave_room_for_the_question_and_are_truncated_at_their_ends(
 
 def test_secrets_in_files_are_removed(writer: PromptWriter) -> None:
     key = "AKIA" + "IOSFODNN7ABCDEFG"
-    files = [ContextFile("a.py", f'key = "{key}"\n', 0.0)]
+    files = [ContextFile("a.py", f'key = "{key}"\n', edited_at=0.0)]
 
     prompt = build_chat_prompt(writer, [ChatMessage("user", "Why?")], max_tokens=600, files=files)
 
-    assert key not in TOKENIZER._with_markers.decode(prompt.token_ids)
+    assert key not in decode(prompt.token_ids)
 
 
 def test_a_model_without_a_template_gets_the_plain_texts() -> None:

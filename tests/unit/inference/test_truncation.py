@@ -115,7 +115,7 @@ CASES: Final = {
     "a whole line that begins the suffix and leaves the block": Case(
         "def f():\n    ", "a()\ng()\nh()", "a()", suffix="\n\ng()  # call\n"
     ),
-    "the rest of a line is not compared with the suffix": Case(
+    "text that continues the cursor's line is not compared with the line below": Case(
         "a = ", "b", "b", suffix="\nb\n", is_single_line=True
     ),
     # the rest of the cursor's line
@@ -245,7 +245,7 @@ def test_no_text_is_shown_after_the_end(
     truncator = Truncator(context)
     truncator.feed(engine_text)
     truncator.finish()
-    if not truncator.has_ended:  # the last line so far is blank
+    if not truncator.has_ended:  # `finish` does not end a completion whose last line is blank
         return
 
     shown_text = truncator.feed(later_text) + truncator.finish()

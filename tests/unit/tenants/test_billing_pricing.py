@@ -1,4 +1,4 @@
-"""Prices are whole numbers, and sums do not depend on the parts in which usage is priced."""
+"""Prices are whole numbers of micros. The price of usage does not depend on how it is divided."""
 
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta, timezone
@@ -162,7 +162,11 @@ def test_a_day_in_another_time_zone_is_booked_by_utc() -> None:
 
 
 def _price(effective_on: date, seat: int, **model_prices: int) -> PlanPrice:
-    """Return prices at which a seat's month and a million tokens of any kind cost `seat`."""
+    """Return prices in micros.
+
+    `seat` is the price of a seat for a month, and of a million tokens of any kind. `model_prices`
+    are prices of a million tokens, by model.
+    """
     return PlanPrice(
         effective_on,
         seat,
@@ -197,9 +201,8 @@ def test_a_day_has_the_most_recent_price() -> None:
     days = [date(2026, 10, 31), NOVEMBER, *(NOVEMBER.replace(day=d) for d in (9, 10, 19, 20))]
     prices = [book.price_on(day) for day in days]
 
-    assert [None if price is None else price.seat_month_micros for price in prices] == [
-        *(None, 1, 1, 2, 2, 3)
-    ]
+    seat_prices = [None if price is None else price.seat_month_micros for price in prices]
+    assert seat_prices == [None, 1, 1, 2, 2, 3]
 
 
 def test_the_next_change_is_the_first_day_with_another_price() -> None:

@@ -40,8 +40,9 @@ class EmbeddedPostgres(LaunchedService):
     ) -> None:
         """`settings` are settings of the server that extend and override ours.
 
-        `tag_environment` contains the variables of process_tag.py. `user` is the system user that
-        the server runs as; None: it is chosen at the launch.
+        `tag_environment` contains variables for the server's environment. With them,
+        caret.local.processes.process_tag finds and ends a server that outlives its supervisor.
+        `user` is the system user that the server runs as; None: it is chosen at the launch.
         """
         self._settings = settings or {}
         self._paths = paths
