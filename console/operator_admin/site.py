@@ -1,7 +1,8 @@
 """The operators' site: Django's admin with unfold's theme, without registered models.
 
-Django's own admin pages have no URLs here (see `urls`). They would read and write tables without a
-reason, without an entry in the audit log, and outside of a tenant's scope.
+Django's own admin pages have no URLs here (see console/operator_admin/urls.py). They would read and
+write tables without asking the operator for a reason, without an entry in the audit log, and
+outside of a tenant's scope.
 """
 
 from collections.abc import Callable

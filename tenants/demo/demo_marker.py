@@ -10,7 +10,7 @@ from typing import Final
 from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Conflict, NotFound
-from tenants.demo.tenants import NAMES
+from tenants.demo.tenants import TENANT_NAMES
 from tenants.demo.traffic.timeline import DemoTimeline
 from tenants.models import AuditEntry, Tenant
 from tenants.security.audit.operations import ChangeFields, record_change
@@ -27,15 +27,17 @@ _REASON: Final = (
 def require_demonstration(slug: str) -> TenantId:
     """Check that the tenant may be seeded, and return its ID.
 
-    Raises NotFound. Raises Conflict if the tenant is not a demonstration tenant, or if a member may
-    have a real e-mail address.
+    Raises NotFound. Raises Conflict if the tenant is not a demonstration tenant, if it has no
+    members, or if a member may have a real e-mail address.
     """
     tenant_id = find_tenant(slug=slug)
     if tenant_id is None:
         raise NotFound("The tenant {slug} does not exist.", slug=slug)
     members = list_members(tenant_id=tenant_id)
-    if slug not in NAMES or not members:
+    if slug not in TENANT_NAMES:
         raise Conflict("{slug} is not a demo tenant and was not changed.", slug=slug)
+    if not members:
+        raise Conflict("{slug} has no members, and was not changed.", slug=slug)
     if not all(member.email.endswith(_EMAIL_SUFFIX) for member in members):
         raise Conflict(
             "{slug} has members whose addresses do not end in .example, and was not changed.",

@@ -44,7 +44,7 @@ from tenants.security.authorization.actor import Actor, build_system_actor
 from tenants.security.authorization.directory import find_tenant, find_user, list_members
 
 OPERATOR: Final = "operator"  # the operator's handle
-NAMES: Final = {"acme": "Acme Robotics", "globex": "Globex Energy"}  # of the tenants, by slug
+TENANT_NAMES: Final = {"acme": "Acme Robotics", "globex": "Globex Energy"}  # by slug
 
 PLAN: Final = "demonstration"  # slug of the tenants' plan
 SEAT_MONTH_MICROS: Final = 19 * MICROS  # price of a seat for a month
@@ -89,7 +89,8 @@ def ensure_demonstration(*, last_run: Demonstration, now: datetime) -> Demonstra
     last_values = {entry["slug"]: entry for entry in last_run["tenants"]}
     return {
         "tenants": [
-            _ensure_tenant(slug, name, last_values.get(slug), now) for slug, name in NAMES.items()
+            _ensure_tenant(slug, name, last_values.get(slug), now)
+            for slug, name in TENANT_NAMES.items()
         ],
         "operator": _ensure_operator(last_run["operator"], now),
     }

@@ -49,7 +49,7 @@ logger = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class PublicCodeIndexRecord:
-    """The latest change of an index, or an earlier one."""
+    """A change of an index. `PublicCodeState` says which changes are the latest of their index."""
 
     index: PublicCodeIndexChange  # the index as it was after the change
     at: datetime
@@ -66,7 +66,7 @@ class PublicCodeIndexRecord:
 @dataclass(frozen=True, slots=True)
 class PublicCodeState:
     version: str  # the version in Redis; "0": nothing was ever set
-    records: dict[str, PublicCodeIndexRecord]  # by name
+    records: dict[str, PublicCodeIndexRecord]  # the latest change of each index, by its name
     latest: list[PublicCodeIndexRecord]  # changes of all indexes, newest first
 
 
@@ -189,7 +189,7 @@ def build_requested_index(connection: redis.Redis) -> None:
 def _build(index: PublicCodeIndexChange) -> PublicCodeIndexChange:
     """Build the index file in a separate process, and return the index with its new status.
 
-    If the build fails, the last line of the builder's error output becomes the index's error.
+    If the build fails, the index gets the status FAILED and the error of `_describe_failure`.
     """
     file = index_file(settings.PUBLIC_CODE_FOLDER, index.name)
     source = repositories_folder(settings.PUBLIC_CODE_FOLDER) / index.folder
@@ -197,19 +197,28 @@ def _build(index: PublicCodeIndexChange) -> PublicCodeIndexChange:
         file.parent.mkdir(parents=True, exist_ok=True)
         num_files, num_hashes = _run_builder(source, file)
     except (OSError, ValueError, subprocess.SubprocessError) as error:
-        lines = str(getattr(error, "stderr", "") or error).strip().splitlines() or ["unknown"]
         return msgspec.structs.replace(
-            index, status=IndexStatus.FAILED, error=lines[-1][:_MAX_ERROR_CHARS]
+            index, status=IndexStatus.FAILED, error=_describe_failure(error)
         )
     return msgspec.structs.replace(
         index, status=IndexStatus.READY, num_files=num_files, num_hashes=num_hashes
     )
 
 
+def _describe_failure(error: Exception) -> str:
+    """Return the last line of the builder's error output; without output, of the error's text."""
+    if isinstance(error, subprocess.TimeoutExpired):
+        # Its output would end in the middle of the build, without an error.
+        return f"The build did not finish within {_BUILD_TIMEOUT_S / 3600:.0f} hours."
+    lines = str(getattr(error, "stderr", "") or error).strip().splitlines() or ["unknown"]
+    return lines[-1][:_MAX_ERROR_CHARS]
+
+
 def _run_builder(source: Path, file: Path) -> tuple[int, int]:
     """Run `manage.py index_public_code`, and return the numbers of indexed files and hashes.
 
-    Raises OSError, ValueError, SubprocessError.
+    Raises OSError; ValueError for an unexpected result; SubprocessError if the builder fails or
+    takes longer than _BUILD_TIMEOUT_S.
     """
     manage = str(settings.REPOSITORY / "manage.py")
     process = subprocess.run(
@@ -221,7 +230,10 @@ def _run_builder(source: Path, file: Path) -> tuple[int, int]:
         check=True,
     )
     result = json.loads(process.stdout)
-    return int(result["num_files"]), int(result["num_hashes"])
+    try:
+        return int(result["num_files"]), int(result["num_hashes"])
+    except (KeyError, TypeError) as error:
+        raise ValueError("The builder printed no numbers of files and hashes.") from error
 
 
 def _publish(connection: redis.Redis, change: PublicCodeIndexChange, *, version: str) -> None:

@@ -97,6 +97,7 @@ def synthetic_engines(seconds: float) -> EngineKind:
 
 def real_engines(seconds: float) -> EngineKind:
     # The first prompt of a file takes such an engine a third of a second, and there are two cores.
+    # So only four editors send requests, and the warm-up is long enough for their first prompts.
     return EngineKind("real", _start_real_engines, seconds, warm_up_s=10.0, num_connections=4)
 
 

@@ -42,7 +42,7 @@ MAX_TIMES_FEW: Final = 2.0  # first-token p99 with all connections, as a multipl
 MAX_STALL_MS: Final = 20.0
 _NUM_FEW: Final = 100
 _RATE: Final = 200.0
-_NUM_DEVELOPERS: Final = 500  # keys; each developer has several editors open
+_NUM_DEVELOPERS: Final = 500  # each has one API key, which all of their editors use
 _NUM_FILES: Final = 64
 _NUM_ADDRESSES: Final = 8  # of the loopback network, since one address has 28,000 ports
 _MAX_OPENING: Final = 256  # connections that are being opened at the same time
@@ -115,9 +115,9 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--connections", type=int, default=10_000)
     parser.add_argument("--seconds", type=float, default=20.0, help="duration of each load")
     options = parser.parse_args(arguments)
-    report = Report("sessions")
+    report = Report("sessions")  # the name in recorded results: a connection was a session once
     gc.disable()  # of this harness: its pauses would count as the gateway's
-    machine()  # before this process is pinned to some of its cores
+    machine()  # is cached: counts the cores before this process is pinned to some of them
     _raise_file_limit(options.connections + _SPARE_FILES)
     cores = split_cores()
     with create_home() as home, pinned_to(cores[1]):
@@ -205,7 +205,8 @@ async def _load(
     say(f"{num_connections} connections, {_RATE:g} requests a second")
     await send_at_rate(groups, seconds=_WARM_UP_S)
     await editors.stalls()
-    tally, neighbours = Tally(), Neighbours()
+    tally = Tally()
+    neighbours = Neighbours()  # measures other processes from here on
     for group_tally in await send_at_rate(groups, seconds=seconds):
         tally.add(group_tally)
     neighbours.report(report, f"{name}.neighbours")

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from caret.contracts.policy import Tier
+from caret.contracts.policy import Mode, Tier
 from caret.foundation.clock import SystemClock
+from inference.completion import request as completion_request
 from inference.completion.incoming_request import IncomingRequest, UnvalidatedRequest
 from inference.completion.request import AdmittedRequest, Principal
 from inference.completion.variant import NO_VARIANT
@@ -60,13 +61,19 @@ class CodeText:
         self._principal = Principal(credential=snapshot.credentials[0], snapshot=snapshot)
 
     def sample(self, *, mode: str, num_tokens: int, max_tokens: int) -> Sample:
-        """Return a prompt of about `num_tokens`, never more."""
+        """Return a prompt of about `num_tokens`, and not more unless the shortest prompt has more.
+
+        `num_tokens` must be below the pool's token budget for the mode. A prompt that exceeds the
+        budget is shortened, so it would never have too many tokens, and the loop would not end.
+        """
         lines = [f"# {self._random.randbytes(12).hex()}"]
         sample = self._assemble_sample(lines, mode, max_tokens)
         num_rejected = 0
         while num_rejected < _MAX_REJECTED:
             longer = [*lines, *self._chunk()]
             candidate = self._assemble_sample(longer, mode, max_tokens)
+            is_longer = len(candidate.prompt.token_ids) > len(sample.prompt.token_ids)
+            assert is_longer, "num_tokens is not below the pool's token budget"
             if len(candidate.prompt.token_ids) > num_tokens:
                 num_rejected += 1
             else:
@@ -88,7 +95,8 @@ class CodeText:
 
 
 def tier_of(mode: str) -> Tier:
-    return Tier.QUALITY if mode in ("block", "docstring") else Tier.FAST
+    """Return the tier of the mode with this name, as the gateway does."""
+    return completion_request.tier_of(Mode(mode))
 
 
 def _lines_of_library() -> list[str]:

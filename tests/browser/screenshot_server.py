@@ -15,7 +15,7 @@ from playwright.sync_api import Page as Tab
 
 from caret.local.paths import EmbeddedPaths
 from tenants.base.permissions import Role
-from tenants.demo.tenants import NAMES
+from tenants.demo.tenants import TENANT_NAMES
 from tenants.security.authorization.actor import Actor
 from tenants.security.authorization.directory import find_tenant, list_members
 from tests.browser.chromium import ASYNC_SAFE, chromium
@@ -96,7 +96,7 @@ def _find_demo_company() -> Company:
     for row in list_members(tenant_id=tenant_id):
         actor = Actor(tenant_id, row.user_id, row.role, address="192.0.2.7", request_id="")
         people.setdefault(row.role, Person(row.user_id, row.email, actor))
-    return Company(tenant_id, _SLUG, NAMES[_SLUG], people)
+    return Company(tenant_id, _SLUG, TENANT_NAMES[_SLUG], people)
 
 
 def _file(name: str, width: int, scheme: str) -> str:

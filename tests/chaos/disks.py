@@ -49,7 +49,10 @@ def _fill(file: Path) -> None:
 
 
 def _exhaust_log(world: World) -> None:
-    """End segments of the write-ahead log until Postgres has none left, and panics."""
+    """End segments of the write-ahead log until Postgres has none left, and panics.
+
+    Raises TimeoutError if Postgres does not panic.
+    """
     try:
         with connect_as_superuser(world.database) as connection:
             # More than the segments that Postgres may have prepared: max_wal_size allows 8.
@@ -59,6 +62,7 @@ def _exhaust_log(world: World) -> None:
                 connection.execute("SELECT pg_switch_wal()")
     except psycopg.OperationalError:
         return  # Postgres has panicked
+    raise TimeoutError("Postgres still has segments of its write-ahead log.")
 
 
 def scenarios() -> Iterator[Scenario]:

@@ -1,4 +1,4 @@
-"""The clients of a run: their tenants, their process and their log."""
+"""The clients of a run: their tenants, and the process that sends their requests."""
 
 import math
 import subprocess
@@ -17,7 +17,8 @@ from tests.chaos.clients import Load, TenantLoad
 from tests.chaos.companies import new_chaos_company
 from tests.chaos.environment import World
 
-# Requests a second of a busy company. Its policy allows each of its five users 20 a second.
+# Requests a second of a busy company, far below its rate limit: the default policy allows 20 a
+# second for each user, so 100 for the five users of the company.
 _MAX_COMPANY_RATE: Final = 40.0
 _QUIET_SHARE: Final = 0.1  # of all requests
 MIN_QUIET_RATE: Final = 2.0  # requests a second
@@ -26,7 +27,7 @@ _SETTLE_S: Final = 30.0  # longer than MAX_REQUEST_S, for which the process itse
 
 @dataclass(frozen=True, slots=True)
 class ClientsProcess:
-    """A process of clients. The world's notebook follows its log."""
+    """A process of clients. It writes a file of notes, which the world's notebook reads."""
 
     tenant: str  # the first tenant's ID
     process: subprocess.Popen[bytes]

@@ -77,9 +77,9 @@ class ScoreCell:
 class ScoreLine:
     title: str
     cells: list[ScoreCell | None]  # of each pool; None: the pool does not have this score
-    difference: str  # second pool minus first pool; "": there is no second pool
+    difference: str  # second pool minus first pool; "": the report has none for this score
     kind: str  # kind of the badge with the verdict: off, good or bad
-    verdict: str  # on the second pool; "": there is no second pool
+    verdict: str  # on the second pool; "": there is no difference
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,8 @@ def build_pools(report: EvaluationReport) -> list[PoolFacts]:
 
 
 def build_scores(report: EvaluationReport) -> list[ScoreLine]:
-    return [_build_line(report, name) for name in _sort_scores(report.pools[0].scores.keys())]
+    names = {name for pool in report.pools for name in pool.scores}
+    return [_build_line(report, name) for name in _sort_scores(names)]
 
 
 def build_groups(report: EvaluationReport) -> list[GroupTable]:

@@ -97,7 +97,7 @@ def build_region_choices(choices: PolicyChoices, current: Iterable[str]) -> list
     ]
 
 
-def notes_of(policy: TenantPolicy, choices: PolicyChoices) -> dict[str, list[str]]:
+def list_unavailability_notes(policy: TenantPolicy, choices: PolicyChoices) -> dict[str, list[str]]:
     """Return the notes on unavailable values, by field. Pages show them next to the values."""
     notes = {
         field: [str(WHY_NOT_ENFORCED[field])]

@@ -6,10 +6,10 @@ from django.views.decorators.http import require_GET, require_http_methods
 from console.layout.htmx import render_page
 from console.layout.permission_required import permission_required
 from console.sign_in.current_member import CurrentMember, member_required
-from console.views.policies.choices import notes_of, read_choices
-from console.views.policies.diff import values_of
+from console.views.policies.choices import list_unavailability_notes, read_choices
+from console.views.policies.diff import list_value_groups
 from console.views.policies.form_fields import add_refusal
-from console.views.policies.forms import PolicyForm, groups_of, policy_of
+from console.views.policies.forms import PolicyForm, iterate_field_groups, policy_of
 from console.views.policies.model_fields import list_languages
 from console.views.policies.review.policy_draft import PolicyDraft, read_draft
 from console.views.policies.review.review import show_review
@@ -27,8 +27,9 @@ def show_policy(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     context = {
         "tabs": tabs(request, member),
         "current": current,
-        "groups": values_of(
-            current.policy, notes=notes_of(current.policy, read_choices(member.actor))
+        "value_groups": list_value_groups(
+            current.policy,
+            notes=list_unavailability_notes(current.policy, read_choices(member.actor)),
         ),
         "may_edit": member.actor.has_permission(Permission.WRITE_POLICY),
     }
@@ -77,8 +78,8 @@ def _render_edit_page(
     context = {
         "draft": draft,
         "form": form,
-        "groups": groups_of(form),
+        "field_groups": iterate_field_groups(form),
         "languages": list_languages(),
-        "tenant_wording": get_consent_text(TENANT_CONSENT_VERSION),
+        "tenant_consent_text": get_consent_text(TENANT_CONSENT_VERSION),
     }
     return render_page(request, member, "console/policies/edit.html", context, status=status)

@@ -37,7 +37,7 @@ class FieldChange:
     unchanged: list[str]
 
 
-def values_of(
+def list_value_groups(
     policy: TenantPolicy,
     decided_by: Mapping[str, list[NamedOverride]] | None = None,
     *,

@@ -12,7 +12,7 @@ from caret.contracts.policy import Mode
 from console.layout.htmx import render_page
 from console.layout.permission_required import permission_required
 from console.sign_in.current_member import CurrentMember, member_required
-from console.views.policies.diff import values_of
+from console.views.policies.diff import list_value_groups
 from console.views.policies.form_fields import AS_TYPED, RepositoryFileForm, add_refusal
 from console.views.policies.presenters import MODES
 from console.views.policies.tabs import tabs
@@ -51,9 +51,9 @@ def show_effective_policy(request: HttpRequest, member: CurrentMember) -> HttpRe
         **_form_context(request, member, form),
         "effective_policy": effective_policy,
         "who": form.cleaned_data.get("user_email") or member.email,
-        "groups": []
+        "value_groups": []
         if effective_policy is None
-        else values_of(effective_policy.policy, effective_policy.decided_by),
+        else list_value_groups(effective_policy.policy, effective_policy.decided_by),
     }
     return render_page(
         request,

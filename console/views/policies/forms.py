@@ -184,7 +184,7 @@ class FieldGroup:
     rows: list[list[BoundField]]  # the page shows the fields of one row side by side
 
 
-def groups_of(form: PolicyForm) -> Iterator[FieldGroup]:
+def iterate_field_groups(form: PolicyForm) -> Iterator[FieldGroup]:
     """Yield the groups in the order of the page, without empty ones.
 
     The fields of the default models differ by tenant, so their group is not in `_GROUPS`.

@@ -8,7 +8,7 @@ from django.views.decorators.http import require_GET
 from console.layout.htmx import render_page
 from console.layout.lists.list_page import CsvFile, ListPage
 from console.sign_in.current_member import CurrentMember, member_required
-from console.views.policies.diff import changes_between, values_of
+from console.views.policies.diff import changes_between, list_value_groups
 from console.views.policies.form_fields import parse_whole_number
 from console.views.policies.tabs import tabs
 from tenants.base.permissions import Permission
@@ -60,7 +60,7 @@ def show_version(request: HttpRequest, member: CurrentMember, version: int) -> H
         "current": current,
         "before": before,
         "changes": [] if before is None else changes_between(before.policy, shown_version.policy),
-        "groups": values_of(shown_version.policy),
+        "value_groups": list_value_groups(shown_version.policy),
         "is_in_force": is_current,
         "can_restore": member.actor.has_permission(Permission.WRITE_POLICY) and not is_current,
     }

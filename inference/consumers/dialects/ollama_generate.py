@@ -1,7 +1,8 @@
 """`POST /api/generate` in Ollama's format: lines of JSON, streamed by default.
 
 With `suffix`, the prompt is the text before the cursor. Without it, the prompt may be a rendered
-fill-in-the-middle prompt of some model family; any other prompt is used unchanged.
+fill-in-the-middle prompt of some model family. Any other prompt goes to the model unchanged, except
+that secrets are removed.
 
 A request without prompt and suffix asks to load the model. The model is always loaded, so the
 response comes at once, without text.

@@ -237,7 +237,8 @@ def decode_frame(text: str) -> ClientFrame:
     has_request_id = isinstance(frame, OutcomeFrame) and frame.request_id != ""
     min_chars = 0 if has_request_id else 1
     if not isinstance(frame, FRAMES_WITHOUT_ID) and not min_chars <= len(frame.id) <= MAX_ID_CHARS:
-        raise InvalidFrame("invalid_field", f"id must have 1 to {MAX_ID_CHARS} characters.")
+        message = f"id must have {min_chars} to {MAX_ID_CHARS} characters."
+        raise InvalidFrame("invalid_field", message)
     return frame
 
 

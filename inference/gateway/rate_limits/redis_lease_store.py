@@ -25,7 +25,10 @@ _MAX_CONNECTIONS: Final = 32
 # Then for each bucket: capacity, microseconds in which one unit comes back (0: a budget, whose
 # units do not come back), seconds to keep a budget, and the request (see LeaseRequest): its number,
 # the number of the last request that was answered (since), the units spent since that one, and the
-# smallest useful, the needed and the largest useful lease (min_units, needed_units, wanted_units).
+# smallest useful, the needed and the largest useful lease, in ascending order (min_units,
+# needed_units, wanted_units). If needed_units are available, the lease gets them and a quarter of
+# the other available units, but at most wanted_units. If only min_units are available, it gets all
+# available units. If there are fewer, the lease does not grow.
 # Returns for each bucket: units held, microseconds until min_units are available, units overdrawn.
 # Only the clock of Redis counts, because the clocks of gateways differ. After that clock is set
 # back, a bucket may be empty for a while. Numbers are formatted, because Lua would write only 14
@@ -73,22 +76,20 @@ end
 
 for i, key in ipairs(KEYS) do
   local at = 9 * (i - 1) + 3
-  local capacity, interval = tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2])
+  local capacity, interval_us = tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2])
   local keep_s, number = tonumber(ARGV[at + 3]), tonumber(ARGV[at + 4])
   local since = tonumber(ARGV[at + 5])
   local spent_since, min_units = tonumber(ARGV[at + 6]), tonumber(ARGV[at + 7])
   local needed_units, wanted_units = tonumber(ARGV[at + 8]), tonumber(ARGV[at + 9])
-  local is_rate = interval > 0
+  local is_rate = interval_us > 0
   local field = is_rate and 'full_at' or 'used'
   local fields = redis.call('HMGET', key, field, 'raised', gateway)
   local lease = fields[3] and decode_lease(fields[3]) or {0, 0, 0, 0, 0}
-  local wait, overdrawn_units = 0, 0
+  local wait_us, overdrawn_units = 0, 0
 
   if number > lease[NUMBER] then
-    local used = tonumber(fields[1] or '0')
-    if is_rate then
-      used = (used - now) / interval
-    end
+    local stored = tonumber(fields[1] or '0')  -- a time for a rate, units for a budget
+    local used = is_rate and (stored - now) / interval_us or stored  -- units
     -- Skip spending that an unanswered request already reported.
     local spent = spent_since
     if lease[SINCE] == since then
@@ -126,22 +127,23 @@ for i, key in ipairs(KEYS) do
       held = units
     else
       held = math.min(unspent, units)
-      wait = is_rate and (used + min_units - capacity) * interval or 1000000  -- 1 s for a budget
+      -- For a budget, a second until the next attempt.
+      wait_us = is_rate and (used + min_units - capacity) * interval_us or 1000000
     end
     used = used + held
 
     lease = {number, since, spent_since, held, now + lease_us}
-    local count, keep_ms = used, keep_s * 1000
+    local new_stored, keep_ms = used, keep_s * 1000
     if is_rate then
-      count = now + used * interval
-      keep_ms = math.ceil(math.max(used * interval, lease_us) / 1000)
+      new_stored = now + used * interval_us
+      keep_ms = math.ceil(math.max(used * interval_us, lease_us) / 1000)
     else
       overdrawn_units = math.max(0, used - capacity)
     end
-    redis.call('HSET', key, field, string.format('%.0f', count), gateway, encode_lease(lease))
+    redis.call('HSET', key, field, string.format('%.0f', new_stored), gateway, encode_lease(lease))
     redis.call('PEXPIRE', key, keep_ms)
   end
-  answers[i] = {lease[HELD], math.ceil(wait), overdrawn_units}
+  answers[i] = {lease[HELD], math.ceil(wait_us), overdrawn_units}
 end
 return answers
 """

@@ -5,9 +5,9 @@ user's connections, protocols and gateways. Rules:
 
 1. The later request wins. On one gateway, times are compared by the monotonic clock. Between
    gateways, they are compared by the wall clock. At equal times the larger request ID wins.
-2. A prefetch supersedes only prefetches, since users wait for all other requests. Chats supersede
-   only chats, edits only edits, and nothing else supersedes them. Warm-ups neither supersede nor
-   are superseded.
+2. A prefetch supersedes only prefetches, because the user does not wait for it yet. Chats
+   supersede only chats, edits only edits, and nothing else supersedes them. Warm-ups neither
+   supersede nor are superseded.
 3. A request without a path neither supersedes nor is superseded. The same applies to a request with
    a service key, because many people may share the key.
 4. Gateways exchange a keyed digest, never a path. Claims are published in the background, so no
@@ -82,7 +82,10 @@ def supersession_group(mode: str) -> str:
 
 
 def can_supersede(*, newer_is_prefetch: bool, older_is_prefetch: bool) -> bool:
-    """Return whether the newer of two requests for the same file supersedes the older one."""
+    """Return whether the newer of two requests supersedes the older one.
+
+    Both must be for the same file and in the same `supersession_group`.
+    """
     return older_is_prefetch or not newer_is_prefetch
 
 

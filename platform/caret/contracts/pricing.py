@@ -13,7 +13,7 @@ from caret.contracts.policy import Tier
 from caret.foundation.ids import UserId
 
 PRICED_TOKENS: Final = 1_000_000  # the number of tokens that a price is for
-# A prompt is truncated to its tier's budget, unless its pool has another one.
+# A prompt is truncated to its tier's token budget, unless its pool has another token budget.
 MAX_PROMPT_TOKENS: Final = {Tier.FAST: 2_000, Tier.QUALITY: 4_000}
 MAX_GENERATED_TOKENS: Final = 512  # by one completion in any mode except chat
 MAX_CHAT_TOKENS: Final = 4_096  # by one completion in chat mode: enough for a file of code

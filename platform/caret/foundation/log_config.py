@@ -3,8 +3,9 @@
 Logs never contain customers' code or secrets. Only the type and the location of an exception are
 logged. Its message may quote content (Postgres quotes the rejected row), and so may the local
 variables of a traceback. Several libraries log URLs at INFO, and the data of network connections at
-DEBUG, so their loggers are limited to WARNING. Django's messages about rejected requests contain
-the path, and the path of an invitation link contains a token. So these messages are replaced.
+DEBUG, so their loggers are limited to WARNING. Django's messages about responses with an error
+status contain the path, and the path of an invitation link contains a token. Such a message is
+replaced by `request.refused` or, for a status of 500 or above, by `request.failed`.
 """
 
 import logging
@@ -58,7 +59,7 @@ def describe(error: BaseException) -> dict[str, str]:
 
 
 def _replace_message(record: logging.LogRecord) -> bool:
-    """Replace Celery's messages about failed tasks and Django's messages about responses.
+    """Replace Celery's messages about failed tasks and Django's about responses with errors.
 
     They may quote content. Return True, so that the handler keeps the record.
     """
@@ -67,7 +68,8 @@ def _replace_message(record: logging.LogRecord) -> bool:
         task = getattr(record, "data", {}).get("name", "unknown")
         record.msg, record.args = "task.failed: %s", (task,)
     elif record.name.startswith("django.") and (status := getattr(record, "status_code", None)):
-        record.msg, record.args = "request.refused: %s", (status,)
+        event = "request.failed" if status >= 500 else "request.refused"
+        record.msg, record.args = "%s: %s", (event, status)
     return True
 
 

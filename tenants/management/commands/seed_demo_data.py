@@ -10,10 +10,10 @@ from django.utils import timezone
 from caret.foundation.management_command import NoSystemChecksCommand
 from tenants.base.errors import DomainError
 from tenants.demo.operations import DemoDataExists, SeedOptions, seed_tenant
-from tenants.demo.tenants import NAMES
+from tenants.demo.tenants import TENANT_NAMES
 
 _MIN_DAYS_PER_MONTH: Final = 28  # for the largest number of months that the days can span
-_SLUGS: Final = tuple(NAMES)  # of the demonstration tenants
+_SLUGS: Final = tuple(TENANT_NAMES)  # of the demonstration tenants
 
 
 class Command(NoSystemChecksCommand):

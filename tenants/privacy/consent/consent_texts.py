@@ -46,7 +46,7 @@ USER_CONSENT_VERSIONS: Final = MappingProxyType(
 @cache
 def get_consent_text(version: str) -> ConsentText:
     """Read a text. `version` must be one of the published versions, never input."""
-    return ConsentText(version, (_FOLDER / f"{version}.txt").read_text().strip())
+    return ConsentText(version, (_FOLDER / f"{version}.txt").read_text(encoding="utf-8").strip())
 
 
 def require_current_version(

@@ -1,6 +1,7 @@
 """Export of a period of the audit log, which can be verified offline with public keys only.
 
-    header    signed: the tenant, the period, the number of entries, the first and last hash
+    header    signed: the tenant, the period, the number of entries, the hash of the entry before
+              the first one, the hash of the last entry, and the head of the whole chain
     entry     one line for each entry, in the order of the chain, without gaps
     head      one line for each signed head, after its entry
     trailer   signed: the SHA-256 of all bytes before the trailer

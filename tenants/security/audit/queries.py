@@ -31,7 +31,8 @@ from tenants.security.authorization.erased_users import find_erased_users
 
 _BATCH: Final = 200  # entries in one query of `read_range`
 # An Actor.credential_name: the lookup ID of an API key, or another credential, for example
-# scim:0f3a9c2b71de, operator:ola or operator:key:3Fq81xZb.
+# scim:0f3a9c2b71de, operator:ola or operator:key:3Fq81xZb. An operator's handle contains only
+# letters and digits (tenants/fleet/operators/accounts.py).
 _CREDENTIAL_NAME: Final = re.compile(r"[0-9A-Za-z]{8}|[a-z]+:(key:)?[0-9A-Za-z]+")
 
 
@@ -175,7 +176,9 @@ def _make_actor_filter(text: str) -> dict[str, Any]:
     try:
         return {"actor_id": uuid.UUID(text)}
     except ValueError as error:
-        raise InvalidValue("actor", 'Enter a user ID, a key ID or "platform".') from error
+        raise InvalidValue(
+            "actor", 'Enter a user ID, a key ID, "operator:HANDLE" or "platform".'
+        ) from error
 
 
 def _to_change_fields(audit_filter: AuditFilter) -> ChangeFields:

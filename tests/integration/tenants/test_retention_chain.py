@@ -44,6 +44,7 @@ def test_only_the_beginning_of_a_chain_is_purged(company: Company) -> None:
     """The owner's last entry is on hold, so the administrator's entry after it is not due."""
     set_rule(actor=owner(company), data_class=USAGE, days=90, reason="x", now=NOW)
     before = list_due_sequences(company)
+    # This adds the administrator's entry. `list_due_sequences` applies only the holds it is given.
     place_hold(actor=company.administrator.actor, new=NewHold("m", "r"), now=NOW)
 
     owner_hold = HoldPeriod(uuid.UUID(owner(company).user_id), None, None)

@@ -77,7 +77,13 @@ def test_the_last_use_is_recorded(company: Company) -> None:
 def test_changes_by_a_key_are_audited_with_its_lookup_id(company: Company) -> None:
     creating_key = make_service_key(company, KeyScope.KEYS_WRITE)
     actor = authenticate(creating_key.text)
-    request = KeyRequest(KeyKind.SERVICE, None, "CI", None, scopes=frozenset({KeyScope.KEYS_READ}))
+    request = KeyRequest(
+        KeyKind.SERVICE,
+        owner_id=None,
+        name="CI",
+        expires_at=None,
+        scopes=frozenset({KeyScope.KEYS_READ}),
+    )
 
     created = create_key(actor=actor, new=request, now=timezone.now())
 
@@ -93,7 +99,11 @@ def test_changes_by_a_key_are_audited_with_its_lookup_id(company: Company) -> No
 def test_a_key_cannot_create_a_key_with_more_permissions(company: Company) -> None:
     actor = authenticate(make_service_key(company, KeyScope.KEYS_WRITE).text)
     request = KeyRequest(
-        KeyKind.SERVICE, None, "CI", None, scopes=frozenset({KeyScope.POLICIES_WRITE})
+        KeyKind.SERVICE,
+        owner_id=None,
+        name="CI",
+        expires_at=None,
+        scopes=frozenset({KeyScope.POLICIES_WRITE}),
     )
 
     with pytest.raises(Forbidden):

@@ -71,12 +71,20 @@ def test_an_invalid_value_is_reported_and_the_others_apply(
 
 def test_an_invalid_file_is_reported_and_the_environment_applies(tmp_path: Path) -> None:
     file = write_config(tmp_path, "debounce_ms = = 1")
-
     environment = {"CARET_LS_DEBOUNCE_MS": "90"}
 
-    settings, problems = read_settings(environment, file, "options that are no object")
+    settings, problems = read_settings(environment, file, None)
 
     assert problems == [str(file)]
+    assert settings.debounce_ms == 90
+
+
+def test_editor_options_that_are_no_object_are_ignored(tmp_path: Path) -> None:
+    environment = {"CARET_LS_DEBOUNCE_MS": "90"}
+
+    settings, problems = read_settings(environment, tmp_path / "none.toml", "no object")
+
+    assert problems == []
     assert settings.debounce_ms == 90
 
 

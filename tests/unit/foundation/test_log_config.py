@@ -93,3 +93,15 @@ def test_the_path_of_a_request_is_not_logged() -> None:
 
     assert "THE-TOKEN" not in json.dumps(line)
     assert line["event"] == "request.refused: 404"
+
+
+def test_a_failed_request_is_not_logged_as_refused() -> None:
+    (line,) = run_and_read_log(
+        "from django.conf import settings; settings.configure(LOGGING_CONFIG=None)\n"
+        "from django.http import HttpResponseServerError, HttpRequest\n"
+        "from django.utils.log import log_response\n"
+        "log_response('%s: %s', 'Error', '/', request=HttpRequest(),"
+        " response=HttpResponseServerError())"
+    )
+
+    assert line["event"] == "request.failed: 500"

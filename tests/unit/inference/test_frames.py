@@ -190,6 +190,18 @@ def test_an_empty_or_long_id_is_rejected_and_not_repeated(identifier: str) -> No
     assert (error.code, error.id) == ("invalid_field", "")
 
 
+@pytest.mark.parametrize(("request_id", "min_chars"), [("r", 0), ("", 1)])
+def test_the_error_of_an_outcome_with_a_long_id_names_the_permitted_lengths(
+    request_id: str, min_chars: int
+) -> None:
+    identifier = "x" * (MAX_ID_CHARS + 1)
+    error = _rejection(
+        {"type": "outcome", "event": "shown", "id": identifier, "request_id": request_id}
+    )
+
+    assert error.message == f"id must have {min_chars} to {MAX_ID_CHARS} characters."
+
+
 def test_the_long_id_of_a_malformed_frame_is_not_repeated() -> None:
     assert _rejection({"type": SECRET, "id": "x" * 1000}).id == ""
 

@@ -83,8 +83,17 @@ def test_all_records_are_passed_to_the_journal_and_slow_ones_are_kept() -> None:
     journal, (_, slowest) = FakeJournal(), _with_requests()
     observed_journal = SlowestRequestsJournal(journal, slowest)
 
-    observed_journal.append(make_slow_completion(300.0))
-    observed_journal.append(make_record(1))
+    slow_completion, outcome = make_slow_completion(300.0), make_record(1)
+    observed_journal.append(slow_completion)
+    observed_journal.append(outcome)
 
-    assert len(journal.records) == 2
-    assert decode_records(slowest.encode()) == slowest.records()
+    assert journal.records == [slow_completion, outcome]
+    assert [record.first_token_ms for record in slowest.records()] == [300.0]
+
+
+def test_encoded_records_can_be_decoded() -> None:
+    _, slowest = _with_requests(300.0)
+
+    (record,) = decode_records(slowest.encode())
+
+    assert record == slowest.records()[0]

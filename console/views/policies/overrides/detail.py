@@ -21,7 +21,7 @@ from console.sign_in.current_member import CurrentMember, member_required
 from console.texts.error_messages import translate_error
 from console.views.policies.choices import read_choices
 from console.views.policies.form_fields import add_refusal, parse_whole_number
-from console.views.policies.overrides.forms import OverrideForm, groups_of, override_of
+from console.views.policies.overrides.forms import OverrideForm, iterate_field_groups, override_of
 from console.views.policies.overrides.presenters import override_changes
 from console.views.policies.review.policy_draft import read_json
 from console.views.policies.review.presenters import summarize_dry_run
@@ -179,7 +179,7 @@ def _render_edit_page(
     context = {
         "current": current,
         "form": form,
-        "groups": groups_of(form),
+        "field_groups": iterate_field_groups(form),
         "expected_version": _expected_version(request, current),
     }
     return render_page(

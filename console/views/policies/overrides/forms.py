@@ -82,7 +82,7 @@ class OverrideForm(forms.Form):
             field.help_text = str(WHY_NOT_ENFORCED["has_public_code_filter"])
 
 
-def groups_of(form: OverrideForm) -> Iterator[FieldGroup]:
+def iterate_field_groups(form: OverrideForm) -> Iterator[FieldGroup]:
     for title, rows in _GROUPS:
         yield FieldGroup(str(title), "", [[form[name] for name in row] for row in rows])
 

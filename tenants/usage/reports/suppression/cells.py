@@ -89,14 +89,14 @@ class SuppressionTable:
         while num_before != len(suppressed):
             num_before = len(suppressed)
             for index in range(len(dimensions)):
-                for line, people in self._iterate_lines(dimensions, index, people_of):
+                for line, users_of_total in self._iterate_lines(dimensions, index, people_of):
                     suppressed_in_line = {
                         cell: suppressed[cell] for cell in line if cell in suppressed
                     }
                     suppressed |= find_suppressed_groups(
                         line,
                         min_users=self._min_users,
-                        all_users=people,
+                        all_users=users_of_total,
                         already_suppressed=suppressed_in_line,
                     )
         return suppressed
@@ -127,15 +127,20 @@ class SuppressionTable:
     def _iterate_lines(
         self, dimensions: Dimensions, index: int, people_of: Mapping[Cell, People]
     ) -> Iterator[tuple[dict[Cell, People], People | None]]:
-        """Yield each line whose total is shown; for a line of teams also the users of its total."""
+        """Yield each line whose total is shown, and the users of this total.
+
+        The users are None unless the line is one of teams: other groups do not overlap, so rule 3
+        does not need the users of the total.
+        """
         other_dimensions = _remove_at(dimensions, index)
-        totals = self.users.users_by_cell(other_dimensions) if dimensions[index] == TEAM else {}
+        is_line_of_teams = dimensions[index] == TEAM
+        users_of_totals = self.users.users_by_cell(other_dimensions) if is_line_of_teams else {}
         lines: defaultdict[Cell, dict[Cell, People]] = defaultdict(dict)
         for cell in sorted(people_of):
             lines[_remove_at(cell, index)][cell] = people_of[cell]
         for total, line in lines.items():
             if total not in self.find_suppressed(other_dimensions):
-                yield line, totals.get(total)
+                yield line, users_of_totals.get(total)
 
 
 class _ComplementGroups:

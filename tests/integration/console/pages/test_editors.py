@@ -135,6 +135,7 @@ def test_only_roles_with_completions_see_editors_and_downloads(
 ) -> None:
     (folder / VSIX).write_bytes(b"PK")
 
+    # The roles that may request completions have the permission for the playground.
     for path in ("/editors", f"/downloads/{VSIX}"):
         for role in Role:
             status = 200 if role_has_permission(role, Permission.USE_PLAYGROUND) else 403
