@@ -87,7 +87,9 @@ class IdleQuery(PageQuery):
 class CreateKey(RequestSchema, json_schema_extra={"example": _NEW_EXAMPLE}):
     name: str
     kind: KeyKind = KeyKind.DEVELOPER
-    owner_email: str | None = None  # of a member; null: a service key
+    # Of a member; null if and only if it is a service key. The default kind therefore needs an
+    # owner, and a body with neither field is rejected.
+    owner_email: str | None = None
     expires_at: AwareDatetime | None = None  # null: never
     scopes: Scopes = sorted(DEFAULT_SCOPES)
     networks: Networks = Field(default_factory=list)  # in CIDR notation; empty: all
@@ -140,7 +142,7 @@ def idle(request: AuthenticatedRequest, query: Query[IdleQuery]) -> Page[KeyView
 @router.get(
     "/unowned",
     response=KeyList,
-    summary="List unowned keys: active, but shown to a user who may no longer create keys.",
+    summary="List unowned keys: active keys shown to a user who may no longer create keys.",
     openapi_extra=document_permissions(Permission.READ_KEYS, Permission.READ_OWN_KEYS),
 )
 def unowned(request: AuthenticatedRequest, page: Query[PageQuery]) -> Page[KeyView]:

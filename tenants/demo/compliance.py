@@ -27,7 +27,7 @@ from tenants.demo.members import DemoCompany
 from tenants.privacy.retention.purge import purge_due
 from tenants.security.authorization.actor import Actor
 
-_MAX_SLICES: Final = 500  # of an export; each reads rows for about two seconds
+_MAX_SLICES: Final = 500  # of the jobs of a lane; each reads rows for about two seconds
 _EXPORTED_TIME: Final = timedelta(days=30)
 
 
@@ -75,7 +75,7 @@ def _create_all_exports(company: DemoCompany, at: datetime) -> None:
     ):
         requested_at = at + timedelta(minutes=20 * number + 20)
         request_export(actor=actor, export_request=export_request, now=requested_at)
-        _build_export(company, requested_at + timedelta(minutes=1))
+        _run_export_jobs(company, requested_at + timedelta(minutes=1))
 
 
 def _fail_export(
@@ -88,11 +88,15 @@ def _fail_export(
         for number in range(MAX_ATTEMPTS):
             # The previous claim has expired by this time.
             claim_next_job(tenant_id, _make_clock(at + 2 * number * CLAIM_FOR))
-    _build_export(company, at + 2 * MAX_ATTEMPTS * CLAIM_FOR)
+    # The next attempt would be one too many, so this run marks the export as failed.
+    _run_export_jobs(company, at + 2 * MAX_ATTEMPTS * CLAIM_FOR)
 
 
-def _build_export(company: DemoCompany, at: datetime) -> None:
-    """Run slices of the tenant's export jobs in both lanes, until no job can run."""
+def _run_export_jobs(company: DemoCompany, at: datetime) -> None:
+    """Run slices of the tenant's export jobs in both lanes, until no job can run.
+
+    Raises RuntimeError if jobs are left after _MAX_SLICES rounds.
+    """
     for _ in range(_MAX_SLICES):
         did_work = [
             run_slice_of_oldest_job(company.timeline.tenant_id, _make_clock(at), lane)
@@ -100,6 +104,7 @@ def _build_export(company: DemoCompany, at: datetime) -> None:
         ]
         if not any(did_work):
             return
+    raise RuntimeError("The export jobs of the demo company do not end.")
 
 
 def _make_clock(at: datetime) -> Clock:

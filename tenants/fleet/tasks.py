@@ -22,6 +22,7 @@ def republish_snapshots() -> None:
 
 @shared_task  # type: ignore[untyped-decorator]  # celery has no types
 def refresh_started_plans() -> None:
+    """Publish the snapshots of tenants whose plan starts today: a plan determines the models."""
     with redis_lock(connect_to_redis(), "started-plans") as has_lock:
         if has_lock:
             model_catalog.refresh_started_plans(now=timezone.now())

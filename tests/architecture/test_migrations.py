@@ -73,7 +73,8 @@ def _check_constraint() -> CheckConstraint:
 @pytest.mark.parametrize(
     ("operations", "fault"),
     [
-        ([migrations.AddField("t", "name", _text_field())], "default"),
+        ([migrations.AddField("t", "name", _text_field())], "db_default"),
+        ([migrations.AddField("t", "name", _text_field(default=""))], "db_default"),
         ([migrations.AlterField("t", "name", _text_field())], "AlterField"),
         ([migrations.RenameField("t", "name", "other")], "RenameField"),
         ([RenameColumns({"t": {"name": "other"}})], "RenameColumns"),
@@ -105,7 +106,7 @@ def test_an_unsafe_migration_is_reported(operations: list[Operation], fault: str
     "operations",
     [
         [migrations.AddField("t", "name", _text_field(null=True))],
-        [migrations.AddField("t", "name", _text_field(default=""))],
+        [migrations.AddField("t", "name", _text_field(db_default=""))],
         [migrations.CreateModel("T", []), migrations.AddConstraint("T", _check_constraint())],
         [migrations.RemoveField("t", "old")],
         [migrations.RunPython(migrations.RunPython.noop)],
@@ -161,13 +162,16 @@ def _find_fault(operation: Operation) -> str | None:
     ):
         return f"{kind} reads the whole table under a lock: add it NOT VALID, then validate it."
     if isinstance(operation, migrations.AddField) and _is_required(operation.field):
-        return "A field without null or a default is missing in the rows of older processes."
+        return (
+            "Older processes insert rows without the new field, which then fails: add null or"
+            " db_default. Django drops `default` from the database after the migration."
+        )
     return None
 
 
 def _is_required(field: "Field[object, object]") -> bool:
-    has_default = field.default is not NOT_PROVIDED or field.db_default is not NOT_PROVIDED
-    return not (field.null or has_default or field.many_to_many)
+    has_database_default = field.db_default is not NOT_PROVIDED
+    return not (field.null or has_database_default or field.many_to_many)
 
 
 def _load_migrations() -> Iterator[tuple[str, list[Operation]]]:

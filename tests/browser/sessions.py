@@ -8,7 +8,7 @@ from console.sign_in.sessions.session_store import SessionStore
 from tenants.models import User
 from tests.fakes.console_client import Client
 from tests.fixtures.companies import Person
-from tests.integration.operators.browsers import SESSION, signed_in
+from tests.integration.operators.browsers import OPERATOR_SESSION_COOKIE, signed_in
 
 # A cookie's name and value.
 Session = tuple[str, str]
@@ -38,4 +38,5 @@ def expire_password_check(session: Session) -> None:
 
 
 def operators_session() -> Session:
-    return SESSION, signed_in().client.cookies[SESSION].value
+    """Return the session of an operator who has just signed in."""
+    return OPERATOR_SESSION_COOKIE, signed_in().client.cookies[OPERATOR_SESSION_COOKIE].value

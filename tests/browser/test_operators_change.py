@@ -10,7 +10,12 @@ from tenants.models import AuditEntry, Tenant
 from tests.browser.axe import find_violations
 from tests.browser.tabs import PHONE, Look, Tabs
 from tests.fixtures.companies import ACME, Company, make_company
-from tests.integration.operators.browsers import SESSION, Account, make_account, new_browser
+from tests.integration.operators.browsers import (
+    OPERATOR_SESSION_COOKIE,
+    Account,
+    make_account,
+    new_browser,
+)
 
 Scheme = Literal["light", "dark"]
 
@@ -32,7 +37,7 @@ def test_a_change_is_previewed_and_then_confirmed_with_a_code(
     browser = new_browser()
     browser.sign_in(account.form())
     browser.open_tenant(company)
-    session = SESSION, browser.client.cookies[SESSION].value
+    session = OPERATOR_SESSION_COOKIE, browser.client.cookies[OPERATOR_SESSION_COOKIE].value
     page = tabs.open(session, Look(width=width, scheme=scheme, motion="reduce"))
     page.goto(f"/operators/tenants/{company.tenant_id}")
 

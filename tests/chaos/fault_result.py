@@ -24,7 +24,11 @@ class Recovery:
 
 @dataclass(frozen=True, slots=True)
 class QuietTenant:
-    """The tenant with few requests: p99 of the time to its first token; None: no token came."""
+    """The tenant with few requests: p99 of the time to its first token; None: no token came.
+
+    Without a token, there is no time to compare, so the tenant does not count as slowed down.
+    Failed requests fail the run anyway, by `FaultResult.num_failed`.
+    """
 
     calm_ms: float | None  # without a fault
     fault_ms: float | None  # from the start of the fault to the recovery
@@ -43,10 +47,10 @@ class FaultResult:
 
     notes: Sequence[Note]  # from the fault's beginning to the recovery
     quiet: QuietTenant
-    ledger: Mapping[str, int]  # by field of `Balance`; mistakes are those since the last fault
-    # In the whole run so far, no completion is missing, doubled or different in the ledger, and no
-    # more are unseen than streams broke or ended with an error.
-    is_balanced: bool
+    # By field of `billing_check.Balance`. The mistakes (`run._MISTAKES`) are those since the last
+    # fault; the other numbers are those of the whole run so far.
+    ledger: Mapping[str, int]
+    is_balanced: bool  # `Balance.is_balanced` for the whole run so far
     recovery: Recovery
     billed_s: float  # after the recovery
     fault_s: float
@@ -83,9 +87,10 @@ class FaultResult:
             "endings": dict(endings.most_common()),
             "ledger": dict(self.ledger),
             "recovered_s": {
+                # The first two times begin at the end of the fault, the third at the recovery.
                 "served": self.recovery.served_s,
                 "ready": self.recovery.ready_s,
-                # until all requests noted by then were billed
+                # until all requests were billed that clients had noted before the recovery
                 "billed": round(self.billed_s, 1),
             },
             "quiet_first_ms": {

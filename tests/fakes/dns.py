@@ -11,7 +11,7 @@ _MAX_HANG_S = 20.0
 
 
 @contextmanager
-def silent_names() -> Iterator[None]:
+def fake_dns() -> Iterator[None]:
     """Let look-ups of `*.silent.test` hang, and resolve `*.known.test` to 127.0.0.1."""
     test_ended, real_getaddrinfo = threading.Event(), socket.getaddrinfo
 

@@ -130,8 +130,10 @@ def syslog_server(context: ssl.SSLContext | None = None) -> Iterator[Syslog]:
         server.socket = context.wrap_socket(server.socket, server_side=True)
     syslog.port = server.server_address[1]
     with _running(server):
-        yield syslog
-        syslog.stop_event.set()
+        try:
+            yield syslog
+        finally:
+            syslog.stop_event.set()
 
 
 class _QuietServer(socketserver.ThreadingTCPServer):

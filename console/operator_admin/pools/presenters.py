@@ -46,7 +46,7 @@ def changes_of(drains: DrainState | None, additions: AddedReplicas | None) -> li
 
     An argument is None if Redis was unreachable. Its changes are then left out.
     """
-    drained = (
+    drain_changes = (
         ChangeLogEntry(
             entry.at,
             entry.replica,
@@ -56,20 +56,22 @@ def changes_of(drains: DrainState | None, additions: AddedReplicas | None) -> li
         )
         for entry in (drains.latest if drains else ())
     )
-    added = (
+    pool_changes = (  # additions to pools, and removals from them
         ChangeLogEntry(
-            addition.at,
-            addition.replica,
-            _describe_addition(addition),
-            addition.operator,
-            addition.reason,
+            change.at,
+            change.replica,
+            _describe_pool_change(change),
+            change.operator,
+            change.reason,
         )
-        for addition in (additions.latest if additions else ())
+        for change in (additions.latest if additions else ())
     )
-    return sorted((*drained, *added), key=lambda change: change.at, reverse=True)[:MAX_SHOWN]
+    return sorted((*drain_changes, *pool_changes), key=lambda entry: entry.at, reverse=True)[
+        :MAX_SHOWN
+    ]
 
 
-def _describe_addition(change: AddedReplicaRecord) -> str:
+def _describe_pool_change(change: AddedReplicaRecord) -> str:
     words = gettext("added to %(pool)s") if change.is_added else gettext("removed from %(pool)s")
     return words % {"pool": change.pool}
 

@@ -106,7 +106,7 @@ class PolicyForm(forms.Form):
     )
     max_concurrent_completions = forms.IntegerField(
         label=_("Concurrent completions"),
-        help_text=_("For the whole tenant, per gateway."),
+        help_text=_("The most completions of the whole tenant at once, on each gateway."),
         min_value=1,
         max_value=MAX_CONCURRENT_COMPLETIONS,
     )
@@ -309,7 +309,7 @@ _GROUPS: Final[tuple[_Group, ...]] = (
         _("Limits"),
         _(
             "Requests over a limit are rejected, and the response says when to retry. "
-            "Leave empty for no limit."
+            "Except for concurrent completions, leave a field empty for no limit."
         ),
         (
             ("max_concurrent_completions",),

@@ -138,7 +138,7 @@ def _content_capture_lines(content_capture: ContentCapturePolicy | None) -> list
 
 def _retention_lines(days_by_class: dict[str, int]) -> list[str]:
     lines = [
-        f"{gettext(DATA_CLASSES[DataClass(name)].title)}: {days_or_none(days, '')[0]}"
+        f"{gettext(DATA_CLASSES[DataClass(name)].title)}: {days_or_none(days, text_if_none='')[0]}"
         for name, days in sorted(days_by_class.items())
     ]
     return lines or [gettext("As set on the Retention page")]

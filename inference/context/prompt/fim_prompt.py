@@ -21,7 +21,7 @@ from inference.context.prompt.model_formats.model_families import FimOrder
 from inference.context.prompt.prompt import Prompt
 from inference.context.prompt.prompt_encoder import PromptEncoder
 from inference.context.prompt.prompt_writer import PromptWriter
-from inference.context.prompt.token_budget import TokenBudget, allocate
+from inference.context.prompt.token_budget import TokensByPart, allocate
 from inference.context.prompt.variant_options import get_ranking, get_shares
 from inference.context.redaction.redact import (
     MAX_KEY_CHARS,
@@ -137,7 +137,7 @@ def _gather_context(
     admitted: AdmittedRequest,
     snippets: tuple[Snippet, ...],
     encoder: PromptEncoder,
-    demand: TokenBudget,
+    demand: TokensByPart,
     *,
     nominal: int,
     pinned: list[ContextItem],
@@ -203,7 +203,7 @@ def _select_whole(
     return [file for file in request.files if file.path in in_prompt and encoder.is_whole(file)]
 
 
-def _estimate_demand(writer: PromptWriter, text: CursorText, nominal: int) -> TokenBudget:
+def _estimate_demand(writer: PromptWriter, text: CursorText, nominal: int) -> TokensByPart:
     """Estimate the tokens of prefix and suffix.
 
     Exact numbers are not needed, because limits are enforced later. So each text is encoded only
@@ -211,7 +211,7 @@ def _estimate_demand(writer: PromptWriter, text: CursorText, nominal: int) -> To
     """
     step = nominal // _STEPS
     num_steps = -(-_estimate_tokens(writer, text.prefix) // step)  # rounded up
-    return TokenBudget(
+    return TokensByPart(
         prefix=num_steps * step,
         suffix=_estimate_tokens(writer, text.suffix),
         files=0,

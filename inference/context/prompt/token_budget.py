@@ -36,7 +36,7 @@ class TokenShares:
 
 
 @dataclass(frozen=True, slots=True)
-class TokenBudget:
+class TokensByPart:
     """Token counts of the parts: either their demands, or the tokens that they get."""
 
     prefix: int
@@ -49,10 +49,13 @@ class TokenBudget:
         return self.prefix + self.suffix + self.files + self.snippets
 
 
-def allocate(total: int, demand: TokenBudget, *, shares: TokenShares, nominal: int) -> TokenBudget:
+def allocate(
+    total: int, demand: TokensByPart, *, shares: TokenShares, nominal: int
+) -> TokensByPart:
     """Return the tokens of each part: at most its demand, and at most `total` for all parts.
 
-    `nominal` is the number of tokens to which the shares apply.
+    `nominal` is the number of tokens to which the shares apply: the token budget without pinned
+    files. `total` can be smaller, for example because the model's context is small.
     """
     demands = (demand.prefix, demand.suffix, demand.files, demand.snippets)
     portions = (shares.prefix, shares.suffix, shares.files, shares.snippets)
@@ -65,7 +68,9 @@ def allocate(total: int, demand: TokenBudget, *, shares: TokenShares, nominal: i
         total - sum(granted),
         [demand_of_part - grant for demand_of_part, grant in zip(demands, granted, strict=True)],
     )
-    return TokenBudget(*(grant + extra for grant, extra in zip(granted, extra_tokens, strict=True)))
+    return TokensByPart(
+        *(grant + extra for grant, extra in zip(granted, extra_tokens, strict=True))
+    )
 
 
 def _grant_in_order(total: int, demands: list[int]) -> list[int]:

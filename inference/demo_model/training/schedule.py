@@ -60,7 +60,9 @@ class Batch:
 
 
 @dataclass(frozen=True, slots=True)
-class LearningRateSchedule:
+class TrainingSchedule:
+    """The learning rate and the composition of the batch of each step."""
+
     seed: int
     cool_down_step: int | None = None  # the first step of the cool-down; None: there is none
     cool_down_steps: int = 0  # length of the cool-down

@@ -43,7 +43,7 @@ from inference.demo_model.training.checkpoint import (
     TrainingState,
 )
 from inference.demo_model.training.optimiser import make_optimisers
-from inference.demo_model.training.schedule import TOKENS_PER_STEP, LearningRateSchedule
+from inference.demo_model.training.schedule import TOKENS_PER_STEP, TrainingSchedule
 from inference.demo_model.training.steps import StepRunner, Tensors
 from inference.demo_model.training.validation import ValidationSet, as_tensors
 
@@ -62,7 +62,7 @@ class BatchDataset(Dataset[Tensors]):
     """The batch of each step, computed from the seed and the step alone."""
 
     def __init__(
-        self, corpus: TokenCorpus, tokenizer: Tokenizer, schedule: LearningRateSchedule
+        self, corpus: TokenCorpus, tokenizer: Tokenizer, schedule: TrainingSchedule
     ) -> None:
         self._rng = random.Random()
         self._source = DocumentSource(corpus, tokenizer, self._rng)
@@ -214,11 +214,11 @@ def _create_state(seed: int, device: torch.device) -> TrainingState:
     return TrainingState(model, make_optimisers(model), TrainingProgress(seed=seed))
 
 
-def _build_schedule(progress: TrainingProgress) -> LearningRateSchedule:
-    return LearningRateSchedule(progress.seed, progress.cool_down_step, progress.cool_down_steps)
+def _build_schedule(progress: TrainingProgress) -> TrainingSchedule:
+    return TrainingSchedule(progress.seed, progress.cool_down_step, progress.cool_down_steps)
 
 
-def _end_step(options: argparse.Namespace, schedule: LearningRateSchedule) -> int:
+def _end_step(options: argparse.Namespace, schedule: TrainingSchedule) -> int:
     requested_steps = int(options.tokens / TOKENS_PER_STEP)
     return requested_steps if schedule.end_step is None else min(requested_steps, schedule.end_step)
 

@@ -81,10 +81,11 @@ def apply_mode(
 
 
 def find_lead(context: CompletionContext, mode: CompletionMode | None) -> str:
-    """Return the text that must precede the completion of a requested mode; usually "".
+    """Return the marks that open a docstring if the user requested one on a blank line.
 
-    On a line that is blank before the cursor, a docstring needs the marks that open it. `mode` is
-    None if the user requested no mode.
+    The client puts them before the completion. In all other cases, return "": a completion of
+    another mode needs no marks, and text before the cursor may have opened the docstring already.
+    `mode` is the requested mode; None: the user requested none.
     """
     is_needed = mode is CompletionMode.DOCSTRING and not context.line_before.strip()
     return docstring_opener(context.language) if is_needed else ""
@@ -99,10 +100,10 @@ def _is_empty_block(context: CompletionContext) -> bool:
         return False
     line = context.line_before
     if not line.strip():
-        before = context.prefix[-_NEARBY_CHARS:].rstrip()
+        text_above = context.prefix[-_NEARBY_CHARS:].rstrip()
         if context.prefix[len(context.prefix.rstrip()) :].count("\n") != 1:
-            return False  # there is a blank line between this line and the line above
-        line = before.rpartition("\n")[2]
+            return False  # the last line with text is not directly above the cursor's line
+        line = text_above.rpartition("\n")[2]
     return _opens_block(context.language, line) and not _has_body(context, line)
 
 

@@ -123,7 +123,11 @@ def _to_row(member: MemberRow, facts: _MemberFacts) -> MemberDirectoryRow:
 
 
 def _list_sign_in_methods(email: str, user_id: UUID, facts: _MemberFacts) -> tuple[str, ...]:
-    """Return a member's sign-in methods. If the identity provider is one, the password is not."""
+    """Return a member's sign-in methods: the first step, and the kinds of second factors.
+
+    The first step is the identity provider if the address is in one of its domains. The member then
+    cannot sign in with a password. Otherwise, it is the password if the member has one.
+    """
     factors = facts.factors.get(user_id, [])
     if email.rpartition("@")[2] in facts.provider_domains:
         return (PROVIDER, *factors)

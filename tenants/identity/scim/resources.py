@@ -91,8 +91,8 @@ def get_full_name(user: User) -> str:
 
 
 def compute_etag(document: str) -> str:
-    """Return the ETag of a JSON text.
+    """Return the ETag of a resource from its JSON text, in which the members are sorted.
 
-    The ETag is weak: responses with the same ETag may have their JSON members in another order.
+    The ETag is weak: responses with the same ETag may differ in the order of their JSON members.
     """
     return f'W/"{hashlib.sha256(document.encode()).hexdigest()[:16]}"'

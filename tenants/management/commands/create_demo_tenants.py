@@ -1,4 +1,7 @@
-"""`manage.py create_demo_tenants --state FILE`. See tenants.demo.tenants."""
+"""`manage.py create_demo_tenants --state FILE` creates demonstration tenants and an operator.
+
+See tenants.demo.tenants.
+"""
 
 import argparse
 import json

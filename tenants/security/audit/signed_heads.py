@@ -31,7 +31,8 @@ logger = structlog.get_logger(__name__)
 class ChainBroken(Exception):
     """The chain is broken at the entry `sequence`.
 
-    This entry is missing, changed or inserted, or its signed head does not match.
+    This entry is missing, changed or inserted, or its signed head does not match. If the entries
+    end at the sequence of a head but with another hash, `sequence` is that of the entry after it.
     """
 
     def __init__(self, sequence: int) -> None:
@@ -59,9 +60,11 @@ def sign_all_heads(*, keys: SigningKeys, now: datetime) -> int:
 
 
 def sign_head(*, tenant_id: TenantId, keys: SigningKeys, now: datetime) -> bool:
-    """Sign the tenant's head, and return whether it was signed.
+    """Sign the tenant's head and store it. Return False if there was nothing to sign.
 
-    Nothing is signed if the chain has not grown or this hour's head exists. Raises ChainBroken.
+    Nothing is signed if the head's sequence is that of the last signed head (hashes are not
+    compared), or if that head was signed in this hour. If another run has stored the same head at
+    the same time, the result is nevertheless True. Raises ChainBroken.
     """
     with tenant_scope(tenant_id):
         head = find_head(tenant_id=tenant_id)
@@ -86,9 +89,11 @@ def sign_head(*, tenant_id: TenantId, keys: SigningKeys, now: datetime) -> bool:
 def require_unbroken_chain(
     entries: Iterable[AuditEntry], *, begins: ChainHead, ends: ChainHead
 ) -> None:
-    """Check a range of entries against the heads at its ends.
+    """Check the entries after the head `begins`, up to the head `ends`.
 
-    Raises ChainBroken for the first entry that is missing, changed or inserted.
+    Raises ChainBroken for the first entry that is missing, changed or inserted. If all entries
+    follow each other but do not end at `ends`, this is the entry after the last one. If there are
+    no entries, it is the entry after `begins`.
     """
     last = begins
     for entry in entries:

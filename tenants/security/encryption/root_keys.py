@@ -73,7 +73,9 @@ def load_root_keys() -> RootKeys:
 
 @cache
 def open_root_keys(names: tuple[str, ...], root_secret: bytes) -> RootKeys:
-    """Open root keys by their names in CARET_ROOT_KEYS; only the first call opens them.
+    """Open root keys by their names in CARET_ROOT_KEYS.
+
+    A later call with the same arguments returns the keys that are already open.
 
     Raises BadSetting, RootKeyUnavailable.
     """

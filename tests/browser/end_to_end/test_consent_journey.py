@@ -1,5 +1,8 @@
-"""Consent: the company allows it, a user gives it, and captured content is erased with a
-certificate."""
+"""Consent to content capture: from the company's setting to the certificate of the erasure.
+
+The company allows content capture, and a user consents. When the user withdraws the consent, the
+worker erases the captured content and issues a certificate.
+"""
 
 from pathlib import Path
 
@@ -36,7 +39,7 @@ def test_withdrawing_consent_erases_captured_content_and_leaves_a_certificate(
     allow_content_capture(tabs.open(session_of(company.people[Role.OWNER])))
     developers_page = tabs.open(session_of(company.developer))
     give_consent(developers_page)
-    wait_until(lambda: has_captured_content(stack, key, company), timeout_s=_MAX_WORKER_S)
+    wait_until(lambda: complete_and_check_capture(stack, key, company), timeout_s=_MAX_WORKER_S)
     withdraw_consent(developers_page)
     run_now("tenants.privacy.tasks.clean_up_content")
     wait_until(lambda: num_captured(company) == 0, timeout_s=_MAX_WORKER_S)
@@ -84,8 +87,8 @@ def withdraw_consent(page: Page) -> None:
     expect(page.locator("#receipts tbody tr").first).to_contain_text("No")
 
 
-def has_captured_content(stack: Stack, key: str, company: Company) -> bool:
-    """Request a completion, and return True if the worker has stored captured content.
+def complete_and_check_capture(stack: Stack, key: str, company: Company) -> bool:
+    """Request a completion, and return True if the worker has stored content of any completion.
 
     Gateways learn of the consent within a second, and then send content to the worker.
     """

@@ -24,7 +24,7 @@ from tenants.fleet.operators.accounts import (
 from tests.fakes.console_client import Client
 from tests.fixtures.companies import Company
 
-SESSION: Final = "caret-operator"  # name of the session's cookie
+OPERATOR_SESSION_COOKIE: Final = "caret-operator"
 VIEW_REASON: Final = "Ticket 4711"
 CHANGE_REASON: Final = "Ticket 4712"
 
@@ -35,7 +35,10 @@ class Account:
     credentials: Credentials
 
     def code(self, *, later_by: int = 0) -> str:
-        """Return the current code, or the code `later_by` time steps (30 s each) later."""
+        """Return the current code, or the code `later_by` time steps (30 s each) later.
+
+        A code works once. After the current code was used, a test needs the next one.
+        """
         query = parse_qs(urlsplit(self.credentials.totp_uri).query)
         secret = base64.b32decode(query["secret"][0])
         return totp.compute_code(secret, int(time.time()) // totp.STEP_S + later_by)
@@ -60,7 +63,7 @@ class Browser:
 
     def session(self) -> SessionStore:
         """Return the stored session."""
-        return SessionStore.from_token(self.client.cookies[SESSION].value)
+        return SessionStore.from_token(self.client.cookies[OPERATOR_SESSION_COOKIE].value)
 
     def is_signed_in(self) -> bool:
         return self.client.get("/operators/").status_code == 200
@@ -103,7 +106,7 @@ def signed_in(role: OperatorRole = OperatorRole.ADMIN) -> Browser:
     request.session = store
     session.start_session(request, _make_operator(role))
     store.save()
-    browser.client.cookies[SESSION] = store.token
+    browser.client.cookies[OPERATOR_SESSION_COOKIE] = store.token
     return browser
 
 

@@ -21,7 +21,12 @@ from tenants.fleet.operators.accounts import disable_operator, reset_operator
 from tenants.models import Operator, User
 from tests.fakes.console_client import Client
 from tests.fixtures.companies import PASSWORD, Cast
-from tests.integration.operators.browsers import SESSION, make_account, new_browser, signed_in
+from tests.integration.operators.browsers import (
+    OPERATOR_SESSION_COOKIE,
+    make_account,
+    new_browser,
+    signed_in,
+)
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -162,21 +167,21 @@ def test_a_session_expires_at_its_time_limit() -> None:
 
 def test_signing_out_ends_the_session() -> None:
     browser = signed_in()
-    session_token = browser.client.cookies[SESSION].value
+    session_token = browser.client.cookies[OPERATOR_SESSION_COOKIE].value
 
     browser.client.post("/operators/sign-out")
-    browser.client.cookies[SESSION] = session_token
+    browser.client.cookies[OPERATOR_SESSION_COOKIE] = session_token
 
     assert not browser.is_signed_in()
 
 
 def test_signing_in_starts_a_new_session() -> None:
     browser = new_browser()
-    browser.client.cookies[SESSION] = "a" * 32
+    browser.client.cookies[OPERATOR_SESSION_COOKIE] = "a" * 32
 
     browser.sign_in(make_account().form())
 
-    assert browser.client.cookies[SESSION].value != "a" * 32
+    assert browser.client.cookies[OPERATOR_SESSION_COOKIE].value != "a" * 32
 
 
 @pytest.mark.parametrize("role", list(Role))
@@ -199,7 +204,7 @@ def test_a_tenants_users_cannot_open_the_operator_pages(cast: Cast, role: Role) 
 def test_a_console_session_is_refused_on_the_operator_pages(cast: Cast) -> None:
     client = Client()
     client.force_login(User.objects.get(id=cast.acme.administrator.user_id))
-    client.cookies[SESSION] = client.cookies[settings.SESSION_COOKIE_NAME].value
+    client.cookies[OPERATOR_SESSION_COOKIE] = client.cookies[settings.SESSION_COOKIE_NAME].value
 
     response = client.get("/operators/")
 
@@ -208,7 +213,7 @@ def test_a_console_session_is_refused_on_the_operator_pages(cast: Cast) -> None:
 
 def test_an_operators_session_is_refused_in_the_console() -> None:
     browser = signed_in()
-    session_token = browser.client.cookies[SESSION].value
+    session_token = browser.client.cookies[OPERATOR_SESSION_COOKIE].value
     assert settings.SESSION_COOKIE_NAME not in browser.client.cookies
     browser.client.cookies[settings.SESSION_COOKIE_NAME] = session_token
 
@@ -222,7 +227,9 @@ def test_an_operators_session_is_refused_in_the_console() -> None:
 
 def test_an_operators_session_in_the_consoles_cookie_is_refused() -> None:
     client = Client()
-    client.cookies[settings.SESSION_COOKIE_NAME] = signed_in().client.cookies[SESSION].value
+    client.cookies[settings.SESSION_COOKIE_NAME] = (
+        signed_in().client.cookies[OPERATOR_SESSION_COOKIE].value
+    )
 
     assert client.get("/operators/").status_code == 302
 
@@ -235,14 +242,14 @@ def test_the_operator_cookies_are_limited_to_the_operator_path() -> None:
 
     (device,) = [name for name in response.cookies if name.startswith("caret-device-")]
     for cookie in (
-        response.cookies[SESSION],
+        response.cookies[OPERATOR_SESSION_COOKIE],
         response.cookies[device],
         form.cookies["caret-operator-csrf"],
     ):
         assert cookie["path"] == "/operators/"
         assert cookie["httponly"]
         assert cookie["samesite"] == "Strict"
-    assert set(cookie_names().values()) == {SESSION, "caret-operator-csrf"}
+    assert set(cookie_names().values()) == {OPERATOR_SESSION_COOKIE, "caret-operator-csrf"}
 
 
 def test_a_sign_in_without_a_csrf_token_is_refused() -> None:

@@ -20,7 +20,7 @@ from tenants.compliance.audit_sinks.secret_storage import create_secret
 from tenants.compliance.audit_sinks.syslog import send_syslog
 from tenants.compliance.audit_sinks.webhook import webhook_sender
 from tests.fakes.certificate import certificate_for_loopback
-from tests.fakes.dns import silent_names
+from tests.fakes.dns import fake_dns
 from tests.fakes.siem_servers import Hook, Syslog, syslog_server, webhook
 from tests.fixtures.companies import Company
 from tests.integration.siem.clock import Clock
@@ -150,7 +150,7 @@ def test_unresponsive_dns_does_not_delay_other_sinks(
                 hanging_send.cancel()
             await asyncio.gather(*hanging_sends, return_exceptions=True)
 
-    with silent_names():
+    with fake_dns():
         asyncio.run(send_all())
 
     assert (syslog.sequences or hook.sequences) == [7]

@@ -22,6 +22,10 @@ class Browser:
         return response["Location"] if response.status_code == 302 else str(response.status_code)
 
     def is_signed_in(self) -> bool:
+        """Return whether the session has access to the tenant.
+
+        It has none while a required second factor is missing.
+        """
         return self.client.get("/api/v1/tenant").status_code == 200
 
     def set_up_app(self) -> str:
@@ -36,7 +40,10 @@ class Browser:
 
 
 def code_of(secret: str, *, later_by: int = 0) -> str:
-    """Return the current code, or the code `later_by` time steps (30 s each) later."""
+    """Return the current code, or the code `later_by` time steps (30 s each) later.
+
+    A code works once. After the current code was used, a test needs the next one.
+    """
     return str(format_hotp_value(hotp_value(secret, int(time.time()) // 30 + later_by)))
 
 

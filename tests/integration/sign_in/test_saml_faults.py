@@ -165,6 +165,7 @@ def configure_by_url(company: Company, url: str) -> None:
 def test_metadata_are_fetched_from_their_url(
     company: Company, provider: OpenIdProvider, idp: SamlProvider
 ) -> None:
+    # The OpenID provider serves here only as an HTTP server for the SAML metadata.
     fetched = replace(idp, entity_id="https://login.example.com/another")
     provider.raw = {_METADATA_PATH: lambda: [OK, fetched.metadata().encode()]}
 
@@ -179,6 +180,7 @@ def test_metadata_are_fetched_from_their_url(
 def test_metadata_that_cannot_be_fetched_change_nothing(
     company: Company, provider: OpenIdProvider, idp: SamlProvider, fault: str
 ) -> None:
+    # The OpenID provider serves here only as an HTTP server. The fault is the path of the metadata.
     provider.raw = {
         "/slow": send_dripping_body,
         "/missing": lambda: [b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"],

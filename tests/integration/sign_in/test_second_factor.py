@@ -156,7 +156,7 @@ def test_the_apps_secret_and_recovery_codes_are_not_stored_in_plain_text(browser
     assert not any(text in str(row.data) for row in rows for text in (secret, *codes))
 
 
-def test_setting_up_an_app_requires_the_password(browser: Browser) -> None:
+def test_setting_up_an_app_requires_the_password_again(browser: Browser) -> None:
     browser.sign_in()
 
     response = browser.client.get("/account/second-factor/app")

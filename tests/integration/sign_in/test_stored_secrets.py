@@ -17,7 +17,7 @@ from tenants.base.permissions import Role
 from tenants.identity.scim.tokens import create_scim_token
 from tests.fixtures.companies import Company, Person, make_company, make_key
 from tests.fixtures.users import Mailbox, send_invitation
-from tests.integration.operators.browsers import SESSION
+from tests.integration.operators.browsers import OPERATOR_SESSION_COOKIE
 from tests.integration.operators.browsers import new_browser as new_operators_browser
 from tests.integration.operators.browsers import signed_in as signed_in_operator
 from tests.integration.sign_in.browser import Browser, new_browser
@@ -84,7 +84,9 @@ def test_a_sessions_stored_key_cannot_be_used_as_its_cookie(
 def test_an_operator_sessions_stored_key_cannot_be_used_as_its_cookie() -> None:
     operators_browser = signed_in_operator()
     other_browser = new_operators_browser()
-    other_browser.client.cookies[SESSION] = str(operators_browser.session().session_key)
+    other_browser.client.cookies[OPERATOR_SESSION_COOKIE] = str(
+        operators_browser.session().session_key
+    )
 
     assert (operators_browser.is_signed_in(), other_browser.is_signed_in()) == (True, False)
 
@@ -122,7 +124,7 @@ def test_no_table_contains_a_usable_secret(
     codes = browser.client.get("/account/recovery-codes/file").content.decode().split()
     secrets = {
         "session": browser.client.cookies[COOKIE].value,
-        "operator's session": signed_in_operator().client.cookies[SESSION].value,
+        "operator's session": signed_in_operator().client.cookies[OPERATOR_SESSION_COOKIE].value,
         "invitation": mailbox.last_token,
         "SCIM token": create_scim_token(actor=hooli.platform, name="Okta", now=timezone.now()).text,
         "API key": make_key(hooli, person).text,

@@ -1,4 +1,7 @@
-"""Pages that count attempts in Redis reject sign-ins while Redis is down, and say why."""
+"""Sign-ins while Redis is down: pages that need Redis reject them, and say why.
+
+A passkey works as a second factor, because that page needs no Redis.
+"""
 
 import json
 from collections.abc import Iterator
@@ -14,10 +17,11 @@ from tenants.base.permissions import Role
 from tests.fakes.passkey import SoftPasskey
 from tests.fakes.saml_provider import SamlProvider
 from tests.fixtures.companies import PASSWORD, Person, make_company
-from tests.integration.sign_in import with_passkey
 from tests.integration.sign_in.browser import Browser, code_of, new_browser
 from tests.integration.sign_in.by_provider import fresh_client
 from tests.integration.sign_in.by_saml import make_saml_company, request_assertion
+from tests.integration.sign_in.with_passkey import Browser as PasskeyBrowser
+from tests.integration.sign_in.with_passkey import read_challenge
 
 MISSING_SOCKET = "unix:///nonexistent/valkey.sock"
 
@@ -27,9 +31,11 @@ def no_redis() -> Iterator[None]:
     """Let the console connect to a socket that does not exist."""
     caches = {"default": {**settings.CACHES["default"], "LOCATION": MISSING_SOCKET}}
     redis_connection.connect_to_redis.cache_clear()
-    with override_settings(REDIS_URL=MISSING_SOCKET, CACHES=caches):
-        yield
-    redis_connection.connect_to_redis.cache_clear()
+    try:
+        with override_settings(REDIS_URL=MISSING_SOCKET, CACHES=caches):
+            yield
+    finally:
+        redis_connection.connect_to_redis.cache_clear()
 
 
 @pytest.fixture
@@ -81,10 +87,10 @@ def test_a_step_up_by_password_is_unavailable_without_redis(browser: Browser) ->
 
 
 def test_a_passkey_sign_in_is_unavailable_without_redis(owner: Person) -> None:
-    browser, passkey = with_passkey.Browser(owner), SoftPasskey()
+    browser, passkey = PasskeyBrowser(owner), SoftPasskey()
     browser.sign_in()
     browser.add(passkey)
-    browser = with_passkey.Browser(owner)
+    browser = PasskeyBrowser(owner)
     credential = passkey.get(browser.request_challenge())
 
     with no_redis():
@@ -95,13 +101,13 @@ def test_a_passkey_sign_in_is_unavailable_without_redis(owner: Person) -> None:
 
 @pytest.mark.parametrize("page", ["/sign-in/code", "/account/confirm/passkey"])
 def test_a_passkey_works_as_a_second_factor_without_redis(owner: Person, page: str) -> None:
-    browser, passkey = with_passkey.Browser(owner), SoftPasskey()
+    browser, passkey = PasskeyBrowser(owner), SoftPasskey()
     browser.sign_in()
     browser.add(passkey)
     if page == "/sign-in/code":
-        browser = with_passkey.Browser(owner)
+        browser = PasskeyBrowser(owner)
         browser.sign_in()
-    challenge = with_passkey.read_challenge(browser.client.get(page))
+    challenge = read_challenge(browser.client.get(page))
 
     with no_redis():
         response = browser.client.post(page, {"credential": json.dumps(passkey.get(challenge))})

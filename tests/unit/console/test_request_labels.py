@@ -7,6 +7,7 @@ import inference.consumers
 from caret.contracts.policy import Trigger
 from console.usage_filters.request_labels import PROTOCOLS, TRIGGERS
 
+# Each dialect of HTTP passes the name of its protocol in this way.
 _PROTOCOL = re.compile(r'protocol="(\w+)"')
 
 
@@ -20,4 +21,5 @@ def test_each_protocol_has_a_name() -> None:
         name for file in consumers.rglob("*.py") for name in _PROTOCOL.findall(file.read_text())
     }
 
+    # The stream protocol is no dialect: inference/gateway/protocol/connection.py names it.
     assert set(PROTOCOLS) == {"stream", *protocols}

@@ -7,12 +7,12 @@ from inference.demo_model.training.schedule import (
     STABLE_SHARES,
     TOKENS_PER_STEP,
     WARM_UP_STEPS,
-    LearningRateSchedule,
+    TrainingSchedule,
 )
 
-STABLE = LearningRateSchedule(seed=1)
+STABLE = TrainingSchedule(seed=1)
 # The learning rate falls from step 1000 to step 1100.
-COOLING = LearningRateSchedule(seed=1, cool_down_step=1000, cool_down_steps=100)
+COOLING = TrainingSchedule(seed=1, cool_down_step=1000, cool_down_steps=100)
 
 
 @pytest.mark.parametrize(
@@ -37,6 +37,7 @@ def test_a_cool_down_changes_the_mixture_from_its_first_step() -> None:
 
 
 def test_early_steps_have_shorter_rows_and_more_echoes() -> None:
+    # An echo is a document that contains the same shuffled tokens twice. It teaches copying.
     early = [STABLE.compose_batch(step) for step in range(200)]
     late = [STABLE.compose_batch(step) for step in range(10_000, 10_200)]
 
@@ -53,4 +54,4 @@ def test_every_step_has_the_same_number_of_tokens() -> None:
 
 
 def test_a_step_does_not_depend_on_previous_steps() -> None:
-    assert LearningRateSchedule(seed=1).compose_batch(5000) == STABLE.compose_batch(5000)
+    assert TrainingSchedule(seed=1).compose_batch(5000) == STABLE.compose_batch(5000)

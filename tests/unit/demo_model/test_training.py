@@ -11,7 +11,7 @@ import torch
 
 from inference.demo_model.training import checkpoint
 from inference.demo_model.training.checkpoint import TrainingProgress
-from inference.demo_model.training.schedule import TOKENS_PER_STEP, LearningRateSchedule
+from inference.demo_model.training.schedule import TOKENS_PER_STEP, TrainingSchedule
 from inference.demo_model.training.train import (
     BatchDataset,
     RunError,
@@ -24,7 +24,7 @@ COOL_DOWN_TOKENS = 100 * TOKENS_PER_STEP
 
 
 def make_batches(seed: int = 1) -> BatchDataset:
-    return BatchDataset(small_corpus(), small_tokenizer(), LearningRateSchedule(seed))
+    return BatchDataset(small_corpus(), small_tokenizer(), TrainingSchedule(seed))
 
 
 @pytest.fixture

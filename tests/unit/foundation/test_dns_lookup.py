@@ -6,11 +6,11 @@ import socket
 import pytest
 
 from caret.foundation.egress.dns_lookup import resolve
-from tests.fakes.dns import silent_names
+from tests.fakes.dns import fake_dns
 
 
 async def test_a_name_is_resolved() -> None:
-    with silent_names():
+    with fake_dns():
         (info,) = await resolve("siem.known.test", 6514)
 
     assert (info[0], info[4]) == (socket.AF_INET, ("127.0.0.1", 6514))
@@ -23,7 +23,7 @@ async def test_an_invalid_or_unknown_name_is_not_resolved(host: str) -> None:
 
 
 async def test_silent_dns_does_not_block_other_names() -> None:
-    with silent_names():
+    with fake_dns():
         # The default executor of an event loop has at most 32 threads on any machine.
         silent = [asyncio.create_task(resolve(f"{i}.silent.test", 1)) for i in range(40)]
         await asyncio.sleep(0.1)
@@ -37,7 +37,7 @@ async def test_silent_dns_does_not_block_other_names() -> None:
 
 
 async def test_a_resolution_may_be_abandoned() -> None:
-    with silent_names(), pytest.raises(TimeoutError):
+    with fake_dns(), pytest.raises(TimeoutError):
         async with asyncio.timeout(0.05):
             await resolve("a.silent.test", 1)
 

@@ -40,9 +40,8 @@ async def test_the_fields_of_a_frame_reach_the_request() -> None:
         await editor.waits_for_end("1")
 
     draft = editor.arrivals[0].draft
-    assert (draft.mode, draft.prefix, draft.path, draft.repository) == (
-        *("block", "a = ", "1.py", "shop"),
-    )
+    assert (draft.mode, draft.prefix) == ("block", "a = ")
+    assert (draft.path, draft.repository) == ("1.py", "shop")
     assert [(file.path, file.text, file.edited_at) for file in draft.files] == [("b.py", "b", 3.0)]
 
 

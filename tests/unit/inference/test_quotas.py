@@ -210,6 +210,7 @@ async def test_a_later_request_at_the_same_position_is_another_action() -> None:
     repeated = client.next_request()
     await client.request(repeated)
 
+    # Within these 3 s, the limit of ten a minute does not admit a second action: that takes 6 s.
     clock.pass_s(REPEAT_S + 1)
 
     assert await client.request(repeated) == "rate_limited"
@@ -277,7 +278,7 @@ async def test_a_very_high_limit_admits_all_requests() -> None:
     assert await client.count_admitted(500) == 500
 
 
-def _make_trace(prompt: int, generated: int) -> RequestTrace:
+def _make_trace_with_tokens(prompt: int, generated: int) -> RequestTrace:
     """Return the trace of a request that used these numbers of tokens."""
     trace = make_trace()
     trace.mark_engine_called()
@@ -291,7 +292,7 @@ async def test_an_exceeded_token_quota_is_reported_with_the_end_of_the_day() -> 
     client = SequentialClient(
         make_quotas(clock), _principal_with_limits(tokens_per_day={Tier.FAST: 1_000})
     )
-    await client.request(trace=_make_trace(900, 80))
+    await client.request(trace=_make_trace_with_tokens(900, 80))
 
     with pytest.raises(TooManyRequests) as rejected:
         async with client.quotas.charge(client.principal, client.next_request(), make_trace()):
@@ -306,7 +307,7 @@ async def test_a_token_quota_is_renewed_on_the_next_day() -> None:
     client = SequentialClient(
         make_quotas(clock), _principal_with_limits(tokens_per_day={Tier.FAST: 1_000})
     )
-    await client.request(trace=_make_trace(1_000, 0))
+    await client.request(trace=_make_trace_with_tokens(1_000, 0))
 
     clock.pass_s(86_400)
 
@@ -318,7 +319,7 @@ async def test_used_tokens_count_instead_of_reserved_ones() -> None:
         make_quotas(), _principal_with_limits(tokens_per_day={Tier.FAST: 1_000})
     )
 
-    codes = [await client.request(trace=_make_trace(10, 10)) for _ in range(60)]
+    codes = [await client.request(trace=_make_trace_with_tokens(10, 10)) for _ in range(60)]
 
     # Each request uses 20 tokens, but is admitted only if at least 64 tokens can be reserved.
     assert 45 <= codes.count("") <= 50
@@ -346,7 +347,8 @@ async def test_the_tokens_of_a_superseded_request_count() -> None:
     superseded = asyncio.CancelledError(FinishReason.SUPERSEDED.value)
 
     codes = [
-        await client.request(trace=_make_trace(500, 0), error_at_end=superseded) for _ in range(3)
+        await client.request(trace=_make_trace_with_tokens(500, 0), error_at_end=superseded)
+        for _ in range(3)
     ]
 
     assert codes == ["", "", "token_quota_exceeded"]
@@ -355,7 +357,7 @@ async def test_the_tokens_of_a_superseded_request_count() -> None:
 async def test_the_token_quota_of_a_tier_does_not_affect_another_tier() -> None:
     tokens_per_day = {Tier.FAST: 1_000, Tier.QUALITY: 1_000}
     client = SequentialClient(make_quotas(), _principal_with_limits(tokens_per_day=tokens_per_day))
-    await client.request(make_request(mode=Mode.BLOCK), trace=_make_trace(1_000, 0))
+    await client.request(make_request(mode=Mode.BLOCK), trace=_make_trace_with_tokens(1_000, 0))
 
     assert await client.request(make_request(mode=Mode.BLOCK)) == "token_quota_exceeded"
     assert await client.request(make_request()) == ""

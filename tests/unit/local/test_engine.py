@@ -66,8 +66,6 @@ def test_on_few_cores_the_model_runs_in_the_process_of_the_scheduler(
 
     environment = engine_environment({}, has_gpu=False, has_model_folder=True)
 
-    # vLLM obeys the argument on a CPU only with this variable.
-    assert ("uni" in _command()) == is_one_process
     assert ("VLLM_ENABLE_V1_MULTIPROCESSING" in environment) == is_one_process
 
 

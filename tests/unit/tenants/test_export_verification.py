@@ -89,8 +89,14 @@ def test_added_or_removed_data_is_detected(data: bytes) -> None:
     "proof",
     [b"", b"{}", b"[]\n", b"null\n", PROOF + b" ", b" " + PROOF, PROOF * 2, b"[" * 50_000],
     ids=[
-        *("empty", "an object", "a list", "null", "a space at the end", "a space at the beginning"),
-        *("two proofs", "open brackets"),
+        "empty",
+        "an object",
+        "a list",
+        "null",
+        "a space at the end",
+        "a space at the beginning",
+        "two proofs",
+        "open brackets",
     ],
 )
 def test_a_malformed_proof_is_reported(proof: bytes) -> None:
@@ -165,7 +171,7 @@ def test_a_missing_file_is_named(
     assert missing in capsys.readouterr().err
 
 
-def test_the_command_needs_neither_settings_nor_network(export: Path, keys: Path) -> None:
+def test_the_command_needs_no_settings(export: Path, keys: Path) -> None:
     environment = {
         name: value
         for name, value in os.environ.items()

@@ -53,4 +53,4 @@ def _rate_lines(override: PolicyOverride) -> list[str]:
 
 
 def _lifetime_lines(days: int | None) -> list[str] | None:
-    return None if days is None else days_or_none(days, "")
+    return None if days is None else days_or_none(days, text_if_none="")

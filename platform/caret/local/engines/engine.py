@@ -209,10 +209,6 @@ def find_cause(log: str) -> str | None:
 
 
 def engine_command(settings: EngineSettings) -> tuple[str, ...]:
-    is_on_small_cpu = settings.hardware is Hardware.CPU and _has_few_cores()
-    # The model runs in the scheduler's process. A worker process of its own would import vLLM
-    # again, and each step would pass a message to it.
-    executor = ("--distributed-executor-backend", "uni") if is_on_small_cpu else ()
     # fmt: off
     return (
         sys.executable, "-m", "vllm.entrypoints.openai.api_server",
@@ -221,7 +217,6 @@ def engine_command(settings: EngineSettings) -> tuple[str, ...]:
         "--host", LOOPBACK, "--port", str(settings.port),
         "--max-model-len", str(MAX_CONTEXT_TOKENS),
         "--shutdown-timeout", str(_SHUTDOWN_TIMEOUT_S),
-        *executor,
         *settings.arguments,
     )
     # fmt: on
@@ -269,24 +264,18 @@ def engine_environment(
 
 
 def _cpu_environment() -> dict[str, str]:
+    num_cores = len(os.sched_getaffinity(0))
     environment = {"VLLM_CPU_KVCACHE_SPACE": "1"}  # GiB
-    if _has_few_cores():
+    if num_cores <= 4:  # leave a core for the gateway; on larger machines vLLM decides
         environment |= {
             "VLLM_CPU_OMP_THREADS_BIND": "nobind",
-            "OMP_NUM_THREADS": str(max(1, _count_cores() - 1)),
-            # Without this, vLLM ignores the executor "uni" on a CPU (see `engine_command`).
+            "OMP_NUM_THREADS": str(max(1, num_cores - 1)),
+            # The model runs in the scheduler's process. A worker process of its own would import
+            # vLLM again, and each step would pass a message to it. On a CPU, vLLM starts one to set
+            # OpenMP's variables for it, which are set here.
             "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
         }
     return environment
-
-
-def _has_few_cores() -> bool:
-    """Return whether the engine leaves a core for the gateway. On larger machines, vLLM decides."""
-    return _count_cores() <= 4
-
-
-def _count_cores() -> int:
-    return len(os.sched_getaffinity(0))
 
 
 def _read_model(path: str) -> LocalModel:

@@ -1,7 +1,7 @@
 """Scraping of the gateways' metrics on their private ports.
 
-Gateways are scraped concurrently, with limits of time and size. A gateway that does not answer is
-reported as unreachable, and does not delay the others.
+Up to 16 gateways are scraped concurrently, with limits of time and size. A gateway that does not
+respond is reported as unreachable. It delays others only if there are more than 16 gateways.
 """
 
 from collections.abc import Callable
