@@ -80,6 +80,7 @@ def test_connectors_whose_keys_contain_the_cache_salt_are_allowed(name: str) -> 
     ("arguments", "speculation"),
     [
         (("--seed", "7", "--max-num-seqs=4"), None),
+        (("--spec-method.x", "y"), None),
         (("--speculative-config", '{"method":"ngram","num_speculative_tokens":3}'), "ngram"),
         (("--spec-model", "/models/draft", "--spec-tokens", "3"), "draft"),
         (("--speculative-config.model", "/models/draft"), "draft"),

@@ -81,10 +81,14 @@ def test_further_fields_of_a_replica_are_kept(tmp_path: Path) -> None:
     assert read_pools(file)[0].replicas == ("http://h:1", "http://h:2")
 
 
-@pytest.mark.parametrize("text", ["", "pools = 3", "[[pools]]\nname = 'a'", "not toml"])
-def test_the_error_for_an_invalid_pools_file_names_the_setting(tmp_path: Path, text: str) -> None:
+@pytest.mark.parametrize(
+    "text",
+    [b"", b"pools = 3", b"[[pools]]\nname = 'a'", b"not toml", b"\xff"],
+    ids=["empty", "no list", "no tier", "no TOML", "no UTF-8"],
+)
+def test_the_error_for_an_invalid_pools_file_names_the_setting(tmp_path: Path, text: bytes) -> None:
     file = tmp_path / "pools.toml"
-    file.write_text(text)
+    file.write_bytes(text)
 
     with pytest.raises(BadSetting, match="CARET_POOLS_FILE"):
         read_pools(file)

@@ -114,7 +114,7 @@ def _read_speculation(settings: Mapping[str, dict[str, Any]]) -> EngineArguments
     # vLLM has separate options for these parts of --speculative-config.
     parts = {_METHOD: "method", _MODEL: "model"}
     separate_parts = {
-        part: settings[name].get("") for name, part in parts.items() if name in settings
+        part: settings[name][""] for name, part in parts.items() if "" in settings.get(name, {})
     }
     config = settings.get(_SPECULATION, {}) | separate_parts
     if not config:
