@@ -97,6 +97,16 @@ def test_one_pool_has_no_difference(tmp_path: Path) -> None:
     assert "Difference" not in page
 
 
+def test_a_score_that_only_the_second_pool_has_is_shown(tmp_path: Path) -> None:
+    report = json.loads(make_report_file())
+    del report["pools"][0]["scores"]["syntax_valid"]
+    del report["difference"]["syntax_valid"]
+
+    lines = {row[0]: row for row in _rows(_store(tmp_path, json.dumps(report).encode()))}
+
+    assert lines["Valid syntax"][2:] == ["100.0% 91.2% to 100.0%", "–", ""]
+
+
 def test_the_csv_file_has_a_line_for_each_pool(tmp_path: Path) -> None:
     _store(tmp_path, make_report_file())
 
