@@ -112,7 +112,10 @@ class Site:
         return [record for batch in batches for record in decode_records(batch)]
 
     async def record_of(self, request_id: str) -> CompletionRecord:
-        """Return the one record of this completion, once it is delivered."""
+        """Return the record of this completion, once it is delivered.
+
+        A stopped gateway may have delivered it twice. Assert that both are equal.
+        """
         records: list[CompletionRecord] = []
 
         async def is_there() -> bool:
@@ -124,8 +127,8 @@ class Site:
             return bool(records)
 
         assert await wait_until(is_there), "the record was not delivered"
-        (record,) = records
-        return record
+        assert all(record == records[0] for record in records)
+        return records[0]
 
     async def num_records(self) -> int:
         """Wait until the records of all ended completions are delivered, and count all records.
