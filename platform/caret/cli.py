@@ -3,6 +3,7 @@
 `up` and `down` must not read the settings, because the secrets for them may not exist yet.
 """
 
+import gc
 import sys
 from collections.abc import Callable
 from textwrap import indent
@@ -11,6 +12,10 @@ from typing import Final
 from caret.foundation.environment import BadSetting
 from caret.local.errors import ExitCode, ServiceFailed, StartupError
 
+# New objects before a garbage collection; Python's default is 700. A start creates many objects and
+# little garbage: with the default, collections take a fifth of the CPU time of Django's start.
+_GC_THRESHOLD: Final = 100_000
+
 
 def run(argv: list[str]) -> int:
     """Run a command and return its exit code. `argv[0]` is the script.
@@ -18,6 +23,7 @@ def run(argv: list[str]) -> int:
     After an expected error, such as a wrong setting, a port in use or a full disk, print a message
     without a traceback.
     """
+    gc.set_threshold(_GC_THRESHOLD)
     command = argv[1] if len(argv) > 1 else "help"
     if command in _WITHOUT_ARGUMENTS and not _HELP_OPTIONS.isdisjoint(argv[2:]):
         return _print_usage(command)

@@ -22,8 +22,6 @@ _LIBRARIES: Final = (
     *("structlog", "reportlab.platypus", "pyarrow", "fido2.server"),
 )
 
-_GC_THRESHOLD: Final = 100_000  # new objects before a garbage collection; Python's default is 700
-
 
 class PreloadedService:
     """A service whose next process is started as soon as the current one is ready."""
@@ -71,10 +69,7 @@ def main(argv: list[str]) -> None:
     """Import the libraries, wait for the end of the input, then run `manage.py COMMAND`."""
     for name in _LIBRARIES:
         importlib.import_module(name)
-    # The console's start creates many objects and little garbage. With Python's default threshold,
-    # garbage collections would take a quarter of the time.
-    gc.freeze()
-    gc.set_threshold(_GC_THRESHOLD)
+    gc.freeze()  # garbage collections of the console need not search the libraries
     sys.stdin.buffer.read()
     sys.argv = [str(REPOSITORY / "manage.py"), *argv[1:]]
     sys.path.insert(0, str(REPOSITORY))
