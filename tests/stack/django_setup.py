@@ -4,6 +4,8 @@ Other tests start without Django, which takes a second to set up.
 """
 
 import os
+from typing import Final
+from unittest.mock import patch
 
 import django
 import pytest
@@ -12,6 +14,11 @@ from django.conf import settings
 from django.contrib.auth.hashers import Argon2PasswordHasher
 from django.db import DEFAULT_DB_ALIAS, connections
 from pytest_django.plugin import blocking_manager_key
+
+
+# After a change for all tenants, the product publishes the snapshots of the newest 50. Here, these
+# are mostly tenants of earlier tests.
+_PUBLISHED_AT_ONCE: Final = 5
 
 
 class CheapPasswordHasher(Argon2PasswordHasher):
@@ -33,6 +40,10 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ["DJANGO_SETTINGS_MODULE"] = "caret.settings"
     django.setup()
     settings.PASSWORD_HASHERS = [f"{__name__}.{CheapPasswordHasher.__name__}"]
+    # Imported here, because its models need `django.setup()`.
+    from tenants.policy import snapshot_version
+
+    patch.object(snapshot_version, "PUBLISHED_AT_ONCE", _PUBLISHED_AT_ONCE).start()
     # Processes that inherit the variable would read the settings of this home instead of their own.
     del os.environ["DJANGO_SETTINGS_MODULE"]
     # None: closing a response does not close the connection, which later tests use again.
