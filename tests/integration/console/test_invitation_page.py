@@ -66,6 +66,34 @@ def test_a_new_owner_is_not_asked_again_for_the_password_that_they_have_just_set
     assert client.get("/sign-in-settings/provider/openid").status_code == 200
 
 
+class _OneSlot:
+    """Hashing slots of which the first caller gets one, and then other users occupy all."""
+
+    def __init__(self) -> None:
+        self._num_acquired = 0
+
+    def acquire(self, *, timeout: float) -> bool:
+        self._num_acquired += 1
+        return self._num_acquired == 1
+
+    def release(self) -> None:
+        pass
+
+
+def test_a_new_user_is_signed_in_although_all_hashing_slots_are_in_use_after_the_commit(
+    cast: Cast, mailbox: Mailbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = fresh_client()
+    send_invitation(cast.acme, make_email(), mailbox=mailbox)
+    client.get(f"/invitation/{mailbox.last_token}")
+    monkeypatch.setattr("console.limits.password_hashing._slots", _OneSlot())
+
+    response = client.post("/invitation", {"name": "Nina", "password": PASSWORD}, follow=True)
+
+    assert response.redirect_chain == [("/", 302)]
+    assert b"Welcome" in response.content
+
+
 def test_a_weak_password_creates_no_account(cast: Cast, mailbox: Mailbox) -> None:
     email, client = make_email(), fresh_client()
     send_invitation(cast.acme, email, mailbox=mailbox)
