@@ -68,15 +68,18 @@ def clean_up_tenant_exports(*, tenant_id: TenantId, now: datetime) -> None:
 def expire_finished_exports(*, tenant_id: TenantId, now: datetime) -> None:
     """Expire all finished exports, because any of them may contain data of an erased user.
 
-    Running jobs start again, and the rows that they have read are deleted. Raises errors of the
-    storage.
+    Running jobs start again, and the rows that they have read are deleted from the object store.
+    Raises errors of the storage.
     """
     with tenant_scope(tenant_id):
         object_ids = _restart_running_jobs(tenant_id, now)
         # Runs after the restart of running jobs, to include a job that has finished meanwhile.
         finished = ExportJob.objects.filter(tenant_id=tenant_id, state=JobState.FINISHED)
         finished.update(expires_at=now)
-    _delete_objects(tenant_id, object_ids)
+    # The database rows stay until the job's clean-up, because the worker of a restarted job may
+    # still be storing an object.
+    for object_id in object_ids:
+        sealed_objects.delete_object(tenant_id, object_id)
     clean_up_tenant_exports(tenant_id=tenant_id, now=now)
 
 
