@@ -127,7 +127,8 @@ def _register_user(request: HttpRequest, token: str, email: str) -> TenantId:
     if find_provider_for_email(email) is not None:
         raise Forbidden("Sign in through your identity provider first.")
     password = request.POST.get("password", "")
-    with hashing_slot(), transaction.atomic():
+    # The slot is released before the commit, after which the snapshot is published.
+    with transaction.atomic(), hashing_slot():
         user_id = create_user(
             email=email,
             name=request.POST.get("name", "").strip()[:_MAX_NAME_CHARS],
