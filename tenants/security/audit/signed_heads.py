@@ -1,7 +1,7 @@
 """Hourly signatures of the chain heads of tenants whose chains have grown.
 
-Before a head is signed, the entries since the last signed head are hashed again. If an entry was
-changed directly in the database, an error is logged, and the head is not signed.
+Before a head is signed, the entries since the last signed head are hashed again. If an entry or the
+head was changed directly in the database, an error is logged, and the head is not signed.
 """
 
 from collections.abc import Iterable
@@ -62,9 +62,9 @@ def sign_all_heads(*, keys: SigningKeys, now: datetime) -> int:
 def sign_head(*, tenant_id: TenantId, keys: SigningKeys, now: datetime) -> bool:
     """Sign the tenant's head and store it. Return False if there was nothing to sign.
 
-    Nothing is signed if the head's sequence is that of the last signed head (hashes are not
-    compared), or if that head was signed in this hour. If another run has stored the same head at
-    the same time, the result is nevertheless True. Raises ChainBroken.
+    Nothing is signed if the head is still the last signed head, or if that head was signed in this
+    hour. If another run has stored the same head at the same time, the result is nevertheless True.
+    Raises ChainBroken, also for another head with the sequence of the last signed one.
     """
     with tenant_scope(tenant_id):
         head = find_head(tenant_id=tenant_id)
@@ -72,9 +72,7 @@ def sign_head(*, tenant_id: TenantId, keys: SigningKeys, now: datetime) -> bool:
     last_signed = (
         ChainHead(0, GENESIS) if last is None else ChainHead(last.sequence, bytes(last.hash))
     )
-    if head.sequence == last_signed.sequence or (
-        last is not None and _are_in_same_hour(last.signed_at, now)
-    ):
+    if head == last_signed or (last is not None and _are_in_same_hour(last.signed_at, now)):
         return False
     entries = read_range(tenant_id=tenant_id, first=last_signed.sequence + 1, last=head.sequence)
     require_unbroken_chain(entries, begins=last_signed, ends=head)
