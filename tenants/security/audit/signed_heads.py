@@ -9,11 +9,11 @@ from datetime import datetime
 from typing import Any
 
 import structlog
-from celery.exceptions import SoftTimeLimitExceeded
 
 from caret.foundation.crypto.signing import SigningKeys
 from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant_scope
+from tenants.base.worker.failure_log import FailureLog
 from tenants.models import AuditEntry, SignedAuditHead
 from tenants.security.audit.hash_chain import (
     GENESIS,
@@ -47,15 +47,11 @@ def sign_all_heads(*, keys: SigningKeys, now: datetime) -> int:
     """
     num_signed = 0
     for tenant_id in list_tenants().values():
-        try:
-            num_signed += sign_head(tenant_id=tenant_id, keys=keys, now=now)
-        except ChainBroken as broken:
-            logger.error("audit.chain_broken", tenant_id=tenant_id, sequence=broken.sequence)
-        except SoftTimeLimitExceeded:
-            raise
-        # A chain that cannot be read must not stop the other tenants, either.
-        except Exception as error:  # noqa: BLE001
-            logger.error("audit.not_signed", tenant_id=tenant_id, error=type(error).__name__)
+        with FailureLog("audit.not_signed", tenant_id=tenant_id):
+            try:
+                num_signed += sign_head(tenant_id=tenant_id, keys=keys, now=now)
+            except ChainBroken as broken:
+                logger.error("audit.chain_broken", tenant_id=tenant_id, sequence=broken.sequence)
     return num_signed
 
 

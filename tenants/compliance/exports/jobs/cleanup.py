@@ -10,12 +10,11 @@ from datetime import datetime
 from typing import Final
 from uuid import UUID
 
-import structlog
-from celery.exceptions import SoftTimeLimitExceeded
 from django.db.models import Q
 
 from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant_scope
+from tenants.base.worker.failure_log import FailureLog
 from tenants.compliance.exports.jobs.files import sealed_objects
 from tenants.compliance.exports.jobs.progress import (
     parse_members,
@@ -28,19 +27,13 @@ from tenants.security.authorization.directory import list_tenants
 from tenants.security.encryption.operations import shred_scope
 
 _BATCH: Final = 500  # objects of a job in one transaction
-logger = structlog.get_logger(__name__)
 
 
 def clean_up_exports(*, now: datetime) -> None:
     """Clean up the jobs of all tenants. The failure of one tenant is logged."""
     for tenant_id in list_tenants().values():
-        try:
+        with FailureLog("exports.not_cleaned_up", tenant_id=tenant_id):
             clean_up_tenant_exports(tenant_id=tenant_id, now=now)
-        except SoftTimeLimitExceeded:
-            raise
-        # One tenant's failure must not delay the others.
-        except Exception as error:  # noqa: BLE001
-            logger.error("exports.not_cleaned_up", tenant_id=tenant_id, error=type(error).__name__)
 
 
 def clean_up_tenant_exports(*, tenant_id: TenantId, now: datetime) -> None:
