@@ -66,14 +66,20 @@ def authenticate_github(request: HttpRequest) -> bool | None:
     and ProblemRaised if the address sends too many requests.
     """
     count_request(f"leaks:{client_address(request)}")
-    if settings.GITHUB_SCANNING_KEYS is None:
-        return None
-    public_keys = _read_public_keys(Path(settings.GITHUB_SCANNING_KEYS))
-    public_key = public_keys.get(request.headers.get(KEY_ID_HEADER, ""))
+    public_key = load_github_keys().get(request.headers.get(KEY_ID_HEADER, ""))
     signature = request.headers.get(SIGNATURE_HEADER, "")
     if public_key is None or not _is_signed(public_key, signature, request.body):
         return None
     return True
+
+
+def load_github_keys() -> dict[str, EllipticCurvePublicKey]:
+    """Return GitHub's public keys by their IDs; empty: the setting is not set. Raises BadSetting.
+
+    The file is read once, so a new file needs a restart of the console.
+    """
+    path = settings.GITHUB_SCANNING_KEYS
+    return {} if path is None else _read_public_keys(Path(path))
 
 
 def _is_signed(public_key: EllipticCurvePublicKey, signature: str, body: bytes) -> bool:
@@ -89,8 +95,7 @@ def _is_signed(public_key: EllipticCurvePublicKey, signature: str, body: bytes) 
 def _read_public_keys(path: Path) -> dict[str, EllipticCurvePublicKey]:
     """Return GitHub's public keys by their IDs. Keys that are not for ECDSA are left out.
 
-    The file is read once, so a new file needs a restart of the console. Raises BadSetting if the
-    file cannot be read or parsed.
+    Raises BadSetting if the file cannot be read or parsed, or has no key for ECDSA.
     """
     try:
         entries = msgspec.json.decode(path.read_bytes(), type=_PublicKeys).public_keys
@@ -101,8 +106,11 @@ def _read_public_keys(path: Path) -> dict[str, EllipticCurvePublicKey]:
         raise BadSetting(
             f"CARET_GITHUB_SECRET_SCANNING_KEYS: {path} cannot be read as a list of public keys."
         ) from error
-    return {
+    ecdsa_keys = {
         key_id: public_key
         for key_id, public_key in public_keys.items()
         if isinstance(public_key, EllipticCurvePublicKey)  # GitHub signs with ECDSA
     }
+    if not ecdsa_keys:
+        raise BadSetting(f"CARET_GITHUB_SECRET_SCANNING_KEYS: {path} contains no key for ECDSA.")
+    return ecdsa_keys

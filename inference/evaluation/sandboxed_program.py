@@ -11,7 +11,8 @@ Rules:
 2. Seccomp refuses the system calls in `_REFUSED_CALLS`. They open sockets, start programs, send
    signals, or change limits, file attributes or kernel objects. New processes are refused, but
    threads are allowed.
-3. A program that calls `exit` does not pass, because it has not run to its end.
+3. A program that calls `exit` does not pass, because it has not run to its end. This finds
+   mistakes, not deceit: the program shares the process with `token`, so it can write it.
 """
 
 import ctypes

@@ -293,7 +293,7 @@ def _on_task_started(task_id: str, **_: Any) -> None:
 def _on_task_finished(task_id: str, task: Task, state: str | None, **_: Any) -> None:
     # Imported here: the settings must be loaded first.
     from tenants.base.redis_connection import connect_to_redis
-    from tenants.base.worker_metrics import TaskCounts
+    from tenants.base.worker.metrics import TaskCounts
 
     took_s = time.monotonic() - _began_s.pop(task_id, time.monotonic())
     name = task.name.rpartition(".")[2]
@@ -306,7 +306,7 @@ def _on_task_finished(task_id: str, task: Task, state: str | None, **_: Any) -> 
 @beat_init.connect  # type: ignore[untyped-decorator]
 def _serve_worker_metrics(**_: Any) -> None:
     from tenants.base.redis_connection import connect_to_redis
-    from tenants.base.worker_metrics import WorkerMetricsCollector
+    from tenants.base.worker.metrics import WorkerMetricsCollector
 
     registry = CollectorRegistry()
     collector = WorkerMetricsCollector(

@@ -15,7 +15,6 @@ from typing import Final
 
 import redis
 import structlog
-from celery.exceptions import SoftTimeLimitExceeded
 from django.conf import settings
 
 from caret.contracts.snapshot import TenantStatus
@@ -23,6 +22,7 @@ from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Conflict, InvalidValue, NotFound
 from tenants.base.redis_connection import connect_to_redis
+from tenants.base.worker.failure_log import FailureLog
 from tenants.compliance.data_subjects.operations import request_tenant_erasure
 from tenants.compliance.exports.definitions.definitions import PACK, PACK_MEDIA
 from tenants.compliance.exports.jobs.files import sealed_objects
@@ -156,16 +156,12 @@ def read_final_export(*, actor: Actor, now: datetime) -> Iterator[bytes]:
 
 
 def _close_tenant_or_log(tenant_id: TenantId, now: datetime) -> bool:
-    try:
-        return _close_tenant(tenant_id, now)
-    except Conflict as error:  # a legal hold: the erasure is retried until its release
-        if _store_delay_reason(tenant_id, error.message):
-            logger.warning("tenant_closing.delayed", tenant_id=tenant_id, reason=error.message)
-    except SoftTimeLimitExceeded:
-        raise
-    # One tenant's failure must not stop the others.
-    except Exception as error:  # noqa: BLE001
-        logger.error("tenant_closing.failed", tenant_id=tenant_id, error=type(error).__name__)
+    with FailureLog("tenant_closing.failed", tenant_id=tenant_id):
+        try:
+            return _close_tenant(tenant_id, now)
+        except Conflict as error:  # a legal hold: the erasure is retried until its release
+            if _store_delay_reason(tenant_id, error.message):
+                logger.warning("tenant_closing.delayed", tenant_id=tenant_id, reason=error.message)
     return False
 
 

@@ -123,7 +123,7 @@ def find_sign_up(token: str) -> SignUpRequest:
 
 
 def complete_sign_up(*, token: str, slug: str, now: datetime) -> OnboardedTenant:
-    """Create the tenant with a link, once. After a DomainError the link still works.
+    """Create the tenant with a link, once. After an error, the link still works.
 
     `slug` replaces the requested one, which may have been taken since. Raises InvalidValue,
     NotFound, Conflict, redis.RedisError.
@@ -145,7 +145,7 @@ def complete_sign_up(*, token: str, slug: str, now: datetime) -> OnboardedTenant
             actor_for=build_system_actor,
             now=now,
         )
-    except DomainError:
+    except Exception:
         # Redis rounds the last half second to 0, which `set` would reject.
         _store(token, sign_up_request, ttl_s=max(1, ttl_s))
         raise

@@ -45,13 +45,19 @@ class Note(msgspec.Struct, frozen=True, omit_defaults=True):
     is_error: bool = False  # the ending came in an error frame
 
     @property
+    def is_key_rejected(self) -> bool:
+        return self.ending in _KEY_CODES
+
+    @property
     def is_shed(self) -> bool:
         """Return True if the request was rejected because of load, a limit, a budget or its key.
 
         Such a rejection is no failure.
         """
         return (
-            self.ending in ("shed", "budget_exceeded") or self.ending in _LIMIT_CODES | _KEY_CODES
+            self.ending in ("shed", "budget_exceeded")
+            or self.ending in _LIMIT_CODES
+            or self.is_key_rejected
         )
 
     @property

@@ -26,8 +26,8 @@ class Recovery:
 class QuietTenant:
     """The tenant with few requests: p99 of the time to its first token; None: no token came.
 
-    Without a token, there is no time to compare, so the tenant does not count as slowed down.
-    Failed requests fail the run anyway, by `FaultResult.num_failed`.
+    Without a token during the fault, the tenant counts as slowed down: its requests may all have
+    been shed, which is no failure of a request.
     """
 
     calm_ms: float | None  # without a fault
@@ -36,9 +36,9 @@ class QuietTenant:
 
     @property
     def is_slowed_down(self) -> bool:
-        if self.calm_ms is None or self.fault_ms is None:
+        if self.calm_ms is None:
             return False
-        return self.fault_ms > MAX_TIMES_CALM * self.calm_ms
+        return self.fault_ms is None or self.fault_ms > MAX_TIMES_CALM * self.calm_ms
 
 
 @dataclass(frozen=True, slots=True)

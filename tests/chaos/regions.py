@@ -106,7 +106,7 @@ class CutLink(TenantFault):
 
     def _is_refused(self, world: World) -> bool:
         since = world.notebook.since(self._healed_s)
-        return any(self._is_ours(note) and not note.is_served for note in since)
+        return any(self._is_ours(note) and note.is_key_rejected for note in since)
 
     def _own_details(self, own_notes: Sequence[Note]) -> dict[str, Any]:
         after_s = [note.at_s - self._healed_s for note in own_notes if note.is_served]

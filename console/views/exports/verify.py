@@ -46,8 +46,8 @@ class UploadForm(forms.Form):
     def clean_proof(self) -> UploadedFile[bytes] | None:
         proof: UploadedFile[bytes] | None = self.cleaned_data["proof"]
         file = self.cleaned_data.get("file")
-        # Only an evidence pack, which is a ZIP file, contains its own proof.
-        if proof is None and file is not None and not str(file.name).endswith(f".{PACK_MEDIA}"):
+        # Only an evidence pack contains its own proof.
+        if proof is None and file is not None and not _is_pack(file):
             raise forms.ValidationError(gettext("Also choose the proof file."))
         return proof
 
@@ -72,9 +72,9 @@ def verify(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 
 def _verify_upload(form: UploadForm) -> VerificationResult:
     """Verify the files with the public signing keys. No private key is needed."""
-    file: IO[bytes] = form.cleaned_data["file"]
+    file = form.cleaned_data["file"]
     proof = form.cleaned_data["proof"]
-    kind = gettext("Export") if proof else gettext("Evidence pack")
+    kind = gettext("Evidence pack") if _is_pack(file) else gettext("Export")
     try:
         document = _verify_file(
             file, proof.read() if proof else None, load_signing_keys().public_keys()
@@ -82,6 +82,11 @@ def _verify_upload(form: UploadForm) -> VerificationResult:
     except BrokenExport as error:
         return VerificationResult(kind, [], str(error))
     return VerificationResult(kind, signed_fields(document))
+
+
+def _is_pack(file: UploadedFile[bytes]) -> bool:
+    """Return whether the file's name is that of an evidence pack, which is a ZIP file."""
+    return str(file.name).endswith(f".{PACK_MEDIA}")
 
 
 def _verify_file(file: IO[bytes], proof: bytes | None, keys: PublicKeys) -> Document:

@@ -108,9 +108,10 @@ def build_default_models(
             if language_field not in cleaned:
                 break
             language = cleaned[language_field].lower()
-            if language in chosen_models[tier]:
+            row = _read_row(language_field, language, cleaned[model_field])
+            if row.keys() & chosen_models[tier].keys():
                 raise InvalidValue(language_field, "Enter each language only once.")
-            chosen_models[tier] |= _read_row(language_field, language, cleaned[model_field])
+            chosen_models[tier] |= row
     return {
         tier: models_by_language
         for tier, models_by_language in chosen_models.items()

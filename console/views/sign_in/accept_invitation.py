@@ -11,6 +11,7 @@ from uuid import uuid4
 from allauth.account.internal.flows.login import record_authentication
 from allauth.account.utils import perform_login
 from django.contrib import messages
+from django.contrib.auth import get_user_model
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
@@ -20,7 +21,7 @@ from django.views.decorators.http import require_GET, require_http_methods
 from redis import RedisError
 
 from caret.foundation.ids import TenantId, UserId
-from console.limits.password_hashing import BUSY, TooManyHashes, check_password, hashing_slot
+from console.limits.password_hashing import BUSY, TooManyHashes, hashing_slot
 from console.limits.throttling import AttemptThrottled, count_request_of_network
 from console.sign_in.current_member import client_address, set_session_tenant
 from console.sign_in.devices import remember_device
@@ -126,7 +127,8 @@ def _register_user(request: HttpRequest, token: str, email: str) -> TenantId:
     if find_provider_for_email(email) is not None:
         raise Forbidden("Sign in through your identity provider first.")
     password = request.POST.get("password", "")
-    with hashing_slot(), transaction.atomic():
+    # The slot is released before the commit, after which the snapshot is published.
+    with transaction.atomic(), hashing_slot():
         user_id = create_user(
             email=email,
             name=request.POST.get("name", "").strip()[:_MAX_NAME_CHARS],
@@ -136,8 +138,9 @@ def _register_user(request: HttpRequest, token: str, email: str) -> TenantId:
         tenant_id = accept_invitation(
             bearer=_to_bearer(request, user_id), text=token, now=timezone.now()
         )
-    user = check_password(request, email=email, password=password)
-    assert user is not None  # created a moment ago with this password
+    # From here on the account exists and the invitation is used, so nothing may ask to try again.
+    # Checking the password that was just set would need a second hashing slot.
+    user = get_user_model().objects.get(pk=user_id)
     # The user has just typed the password, so no page asks for it again for a while.
     record_authentication(request, user, "password")
     perform_login(request, user, email_verification="none")

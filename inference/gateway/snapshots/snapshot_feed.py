@@ -18,22 +18,35 @@ from caret.contracts.snapshot import (
     VERSIONS,
     decode_snapshot,
 )
+from caret.foundation.clock import Clock
 from caret.foundation.ids import TenantId
 from inference.gateway.snapshots.snapshot_store import SnapshotStore
 from inference.redis_subscription import RedisSubscription
 
 POLL_S: Final = 0.25  # the longest delay of a revocation whose message was missed
+# Three intervals of the control plane's task that publishes lost snapshots again.
+REPUBLICATION_S: Final = 15.0
 log = structlog.get_logger(__name__)
 
 
 class SnapshotFeed:
     def __init__(
-        self, redis: Redis, snapshot_store: SnapshotStore, *, is_relayed: bool = False
+        self,
+        redis: Redis,
+        snapshot_store: SnapshotStore,
+        *,
+        clock: Clock,
+        is_relayed: bool = False,
     ) -> None:
         """`is_relayed`: a relay copies the snapshots here from the home region."""
         self._is_relayed = is_relayed
         self._redis = redis
         self._snapshot_store = snapshot_store
+        self._clock = clock
+        # The tenants that this gateway knows, but that Redis lacked at the last read, and the
+        # monotonic time since when exactly these are missing.
+        self._missing_tenants: frozenset[TenantId] = frozenset()
+        self._missing_since_s = 0.0
         # The counter's value at the last complete read; None: read again.
         self._seen_changes: bytes | str | None = None
 
@@ -41,12 +54,14 @@ class SnapshotFeed:
         """Follow Redis until cancelled. Survives outages of Redis."""
         subscription = RedisSubscription(self._redis, CHANGED, poll_s=POLL_S, retry_s=POLL_S)
         await subscription.follow(
-            lambda _message: self.sync(), on_unreachable=self._on_redis_unreachable
+            lambda _message: self.sync(), on_unreachable=self.on_redis_unreachable
         )
 
-    def _on_redis_unreachable(self, error: Exception) -> None:
+    def on_redis_unreachable(self, error: Exception) -> None:
+        """Read everything again as soon as Redis responds."""
         log.warning("snapshots.unreachable", error=type(error).__name__)
         self._seen_changes = None
+        self._missing_tenants = frozenset()  # REPUBLICATION_S begins again
 
     async def sync(self) -> None:
         """Read the snapshots that are newer than the stored ones.
@@ -58,9 +73,21 @@ class SnapshotFeed:
         if changes is None or changes != self._seen_changes:
             has_all = await self._read_newer()
             self._seen_changes = changes if has_all else None
-        else:
-            # Each publication increments the counter, so there is nothing newer to read.
+        # Otherwise there is nothing newer to read: each publication increments the counter.
+        if not self._may_lack_snapshots(changes):
             await self._mark_synced()
+
+    def _may_lack_snapshots(self, changes: bytes | str | None) -> bool:
+        """Return whether Redis may have lost snapshots that are not published again yet.
+
+        The control plane publishes lost snapshots one by one, and may pause in between. A tenant
+        that stays missing for REPUBLICATION_S does not exist any more, for example because the
+        database was restored from a backup. `changes` None: nothing was published since the loss.
+        """
+        if not self._missing_tenants:
+            return False
+        missing_for_s = self._clock.monotonic_s() - self._missing_since_s
+        return changes is None or missing_for_s <= REPUBLICATION_S
 
     async def _mark_synced(self) -> None:
         """Confirm the snapshots, unless a relay has not reached the home region for too long."""
@@ -68,9 +95,9 @@ class SnapshotFeed:
             self._snapshot_store.mark_synced()
 
     async def _read_newer(self) -> bool:
-        """Read the newer snapshots, and confirm all snapshots unless Redis has lost its data.
+        """Read the newer snapshots, and notice missing ones.
 
-        Return False if a snapshot was unreadable and must be read again. The others are confirmed.
+        Return False if a snapshot was unreadable and must be read again.
         """
         entries = cast("dict[bytes, bytes]", await cast(Any, self._redis.hgetall(VERSIONS)))
         versions = {
@@ -86,12 +113,10 @@ class SnapshotFeed:
             are_applied.append(self._apply_snapshot(tenant, data))
             # Each snapshot is decoded on the event loop: let other tasks run in between.
             await asyncio.sleep(0)
-        # If Redis has no version of a tenant that this gateway knows, Redis has lost its data, and
-        # newer snapshots may be missing: confirm nothing yet. The control plane publishes the lost
-        # snapshots again in one run, and each publication increments the counter. If the counter
-        # stays the same until the next poll, `sync` takes the run as complete, and confirms.
-        if own_versions.keys() <= versions.keys():
-            await self._mark_synced()
+        missing_tenants = frozenset(own_versions.keys() - versions.keys())
+        if missing_tenants != self._missing_tenants:
+            self._missing_tenants = missing_tenants
+            self._missing_since_s = self._clock.monotonic_s()
         return all(are_applied)
 
     def _apply_snapshot(self, tenant_id: TenantId, data: bytes | None) -> bool:

@@ -184,7 +184,9 @@ def _list_background_tasks(
     """Yield the background tasks by name."""
     yield (
         "snapshots",
-        SnapshotFeed(shared.redis, plane.snapshots, is_relayed=config.is_behind_relay).run,
+        SnapshotFeed(
+            shared.redis, plane.snapshots, clock=plane.clock, is_relayed=config.is_behind_relay
+        ).run,
     )
     yield "claims", SupersessionFeed(shared.redis, shared.claims, plane.admission.supersession).run
     yield "warm-ups", partial(plane.warmup_queue.run, partial(warm_up, plane))

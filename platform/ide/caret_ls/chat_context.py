@@ -4,6 +4,7 @@ Files are sent in a field of their own, not in the messages. So the gateway can 
 that the policy excludes.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -104,7 +105,8 @@ def _quote(context: ChatContext) -> str:
     if code is None:
         return ""
     label = "Selected code" if code.is_selected else "The cursor is at this code"
-    fence = "`" * (3 if "```" not in code.text else 5)  # longer than a fence in the code itself
+    longest_run = max(map(len, re.findall("`+", code.text)), default=0)
+    fence = "`" * max(3, longest_run + 1)  # longer than each fence in the code itself
     text = code.text.strip("\n")
     return (
         f"{label}, `{code.path}`, lines {code.first_line} to {code.last_line}:\n\n"

@@ -12,7 +12,6 @@ from smtplib import SMTPException
 from typing import Final
 
 import structlog
-from celery.exceptions import SoftTimeLimitExceeded
 from django.conf import settings
 from django.core.mail import EmailMessage
 from django.db.models import QuerySet
@@ -22,6 +21,7 @@ from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.money import format_amount
 from tenants.base.validation.email_domains import make_anonymous_email
+from tenants.base.worker.failure_log import FailureLog
 from tenants.billing.budgets import webhook
 from tenants.billing.budgets.alerts import WEBHOOK
 from tenants.billing.plans.queries import find_currency
@@ -68,12 +68,8 @@ def deliver_all_alerts(*, now: datetime) -> None:
     The failure of one tenant is logged, and does not stop the run.
     """
     for tenant_id in list_tenants().values():
-        try:
+        with FailureLog("budget.not_delivered", tenant_id=tenant_id):
             deliver_due_alerts(tenant_id, now=now)
-        except SoftTimeLimitExceeded:
-            raise
-        except Exception as error:  # noqa: BLE001  # one tenant must not delay the others
-            log.error("budget.not_delivered", tenant_id=tenant_id, error=type(error).__name__)
 
 
 def deliver_due_alerts(tenant_id: TenantId, *, now: datetime) -> int:

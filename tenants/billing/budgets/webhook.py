@@ -58,8 +58,13 @@ def check_webhook_address(url: str) -> None:
     except ValueError as error:
         raise InvalidValue("webhook_url", "This is not a valid address.") from error
     schemes = ("https", "http") if settings.PRIVATE_TARGETS else ("https",)
-    is_plain = url.isascii() and url.isprintable() and " " not in url
-    if parts.scheme not in schemes or not parts.hostname or not is_plain:
+    if not url.isascii() or not url.isprintable() or " " in url:
+        raise InvalidValue(
+            "webhook_url",
+            "Enter an address of at most {most} ASCII characters, without spaces.",
+            most=_MAX_URL_CHARS,
+        )
+    if parts.scheme not in schemes or not parts.hostname:
         raise InvalidValue("webhook_url", "Enter a URL that starts with https://.")
     if parts.username or parts.password or len(url) > _MAX_URL_CHARS:
         raise InvalidValue(

@@ -5,13 +5,13 @@ A document and its ledger transaction are written in the same database transacti
 
 import hashlib
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Final
 
 import msgspec
 import structlog
-from celery.exceptions import SoftTimeLimitExceeded
 from django.conf import settings
 
 from caret.foundation.ids import TenantId, uuid7
@@ -26,6 +26,7 @@ from tenants.base.billing_periods import (
 from tenants.base.errors import Conflict, InvalidValue, NotFound
 from tenants.base.money import MICROS_PER_CENT, to_cents
 from tenants.base.validation.text import parse_reason
+from tenants.base.worker.failure_log import FailureLog
 from tenants.billing.invoices.billing_profile import (
     read_bank_account,
     read_billing_profile,
@@ -84,18 +85,10 @@ def issue_due_invoices_of_all_tenants(*, now: datetime) -> None:
     """
     now = choose_billing_time(now)
     for tenant_id in list_tenants().values():
-        try:
-            issued = issue_due_invoices(tenant_id, now=now)
-        except NotFound:
-            continue  # without a plan there is nothing to invoice
-        except SoftTimeLimitExceeded:
-            raise
-        # One tenant's failure must not delay the others.
-        except Exception as error:  # noqa: BLE001
-            log.error("billing.not_invoiced", tenant_id=tenant_id, error=type(error).__name__)
-            continue
-        for number in issued:
-            log.info("billing.invoiced", tenant_id=tenant_id, number=number)
+        # Without a plan (NotFound), there is nothing to invoice.
+        with FailureLog("billing.not_invoiced", tenant_id=tenant_id), suppress(NotFound):
+            for number in issue_due_invoices(tenant_id, now=now):
+                log.info("billing.invoiced", tenant_id=tenant_id, number=number)
 
 
 @dataclass(frozen=True, slots=True)

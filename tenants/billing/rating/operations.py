@@ -1,12 +1,13 @@
 """Operations that rate the usage and seats of tenants: they post charges to the ledger."""
 
+from contextlib import suppress
 from datetime import datetime
 
 import structlog
-from celery.exceptions import SoftTimeLimitExceeded
 
 from caret.foundation.ids import TenantId
 from tenants.base.errors import NotFound
+from tenants.base.worker.failure_log import FailureLog
 from tenants.billing.budgets.redis_sync import try_sync_spend_to_redis
 from tenants.billing.rating.clock import choose_billing_time
 from tenants.billing.rating.seats import post_seat_charges
@@ -24,16 +25,10 @@ def rate_all_tenants(*, now: datetime) -> None:
     """
     now = choose_billing_time(now)
     for tenant_id in list_tenants().values():
-        try:
+        # Without a plan (NotFound), there is nothing to rate.
+        with FailureLog("billing.rating_failed", tenant_id=tenant_id), suppress(NotFound):
             rate_tenant(tenant_id, now=now)
             try_sync_spend_to_redis(tenant_id, now=now)
-        except NotFound:
-            continue  # without a plan there is nothing to rate
-        except SoftTimeLimitExceeded:
-            raise
-        # One tenant's failure must not delay the others.
-        except Exception as error:  # noqa: BLE001
-            log.error("billing.rating_failed", tenant_id=tenant_id, error=type(error).__name__)
 
 
 def rate_tenant(tenant_id: TenantId, *, now: datetime, until_batch: int | None = None) -> int:

@@ -10,12 +10,12 @@ from datetime import datetime, timedelta
 from typing import Final
 
 import structlog
-from celery.exceptions import SoftTimeLimitExceeded
 
 from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.billing_periods import utc_day
 from tenants.base.errors import NotFound
+from tenants.base.worker.failure_log import FailureLog
 from tenants.billing.ledger.accounts import LedgerAccountCode
 from tenants.billing.ledger.operations import lock_billing
 from tenants.billing.stripe.meter_events import MAX_AGE, add_events
@@ -42,18 +42,18 @@ def report_all_tenants(stripe: Stripe, *, now: datetime) -> None:
     The failure of one tenant is logged, and does not stop the run.
     """
     for tenant_id in list_tenants().values():
-        try:
-            ensure_customer(stripe, tenant_id, now=now)
-            send_due_events(stripe, tenant_id, now=now)
-        except NotFound:
-            continue  # without a plan there is nothing to report
-        except StripeFailed as error:
-            log.warning("stripe.customer_not_created", tenant_id=tenant_id, reason=str(error))
-        except SoftTimeLimitExceeded:
-            raise
-        # One tenant's failure must not delay the others.
-        except Exception as error:  # noqa: BLE001
-            log.error("stripe.not_reported", tenant_id=tenant_id, error=type(error).__name__)
+        with FailureLog("stripe.not_reported", tenant_id=tenant_id):
+            _report_tenant(stripe, tenant_id, now)
+
+
+def _report_tenant(stripe: Stripe, tenant_id: TenantId, now: datetime) -> None:
+    try:
+        ensure_customer(stripe, tenant_id, now=now)
+        send_due_events(stripe, tenant_id, now=now)
+    except NotFound:
+        return  # without a plan there is nothing to report
+    except StripeFailed as error:
+        log.warning("stripe.customer_not_created", tenant_id=tenant_id, reason=str(error))
 
 
 def ensure_customer(stripe: Stripe, tenant_id: TenantId, *, now: datetime) -> str:

@@ -22,6 +22,7 @@ from django.db.models.functions import Coalesce
 from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import InvalidValue
+from tenants.base.worker.failure_log import FailureLog
 from tenants.compliance.audit_sinks.backoff import (
     compute_sink_backoff,
     compute_slow_sink_pause,
@@ -117,29 +118,17 @@ def _list_tenants_behind(
 
 def _claim_due_or_log(tenant_id: TenantId, now: datetime) -> list[DeliveryRun]:
     """Claim a tenant's sinks. Log any error, so that other tenants are not affected."""
-    try:
+    with FailureLog("audit.delivery_not_claimed", tenant_id=tenant_id):
         return list(_claim_due(tenant_id, now))
-    except SoftTimeLimitExceeded:
-        raise
-    # One tenant's failure must not stop the others.
-    except Exception as error:  # noqa: BLE001
-        logger.error("audit.delivery_not_claimed", tenant_id=tenant_id, error=type(error).__name__)
-        return []
+    return []
 
 
 def _store_result_or_log(run: DeliveryRun, result: DeliveryResult, now: datetime) -> bool:
     """Record the result of a run. Log any error, and return whether there was none."""
-    try:
+    with FailureLog("audit.delivery_result_not_stored", tenant_id=run.tenant_id):
         _store_result(run, result, now)
-    except SoftTimeLimitExceeded:
-        raise
-    # The result is lost, so the messages are delivered again, with the same IDs.
-    except Exception as error:  # noqa: BLE001
-        logger.error(
-            "audit.delivery_result_not_stored", tenant_id=run.tenant_id, error=type(error).__name__
-        )
-        return False
-    return True
+        return True
+    return False  # the result is lost, so the messages are delivered again, with the same IDs
 
 
 def _claim_due(tenant_id: TenantId, now: datetime) -> Iterator[DeliveryRun]:

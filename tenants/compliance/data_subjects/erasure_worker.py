@@ -11,11 +11,9 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Final
 
-import structlog
-from celery.exceptions import SoftTimeLimitExceeded
-
 from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant_scope
+from tenants.base.worker.failure_log import FailureLog
 from tenants.compliance.data_subjects import anonymization, pseudonymization, tenant_purge
 from tenants.compliance.data_subjects.data_inventory import DataSubject
 from tenants.compliance.data_subjects.erasure_certificate import build_certificate_facts
@@ -33,7 +31,6 @@ _MAX_ATTEMPTS: Final = 5  # of run_erasure
 # An offline gateway keeps its records in a journal, and delivers them when it is online again.
 # Records that arrive later than this after an erasure are not pseudonymized.
 _MAX_DELIVERY_DELAY: Final = timedelta(days=7)
-logger = structlog.get_logger(__name__)
 
 
 def run_due_erasures(*, now: datetime) -> int:
@@ -80,15 +77,8 @@ def pseudonymize_late_records(*, now: datetime) -> None:
     A failure of one tenant does not stop the others.
     """
     for tenant_id in list_tenants().values():
-        try:
+        with FailureLog("subject.not_pseudonymized", tenant_id=tenant_id):
             _pseudonymize_late_records_of_tenant(tenant_id, now)
-        except SoftTimeLimitExceeded:
-            raise
-        # One tenant's failure must not stop the others.
-        except Exception as error:  # noqa: BLE001
-            logger.error(
-                "subject.not_pseudonymized", tenant_id=tenant_id, error=type(error).__name__
-            )
 
 
 def _pseudonymize_late_records_of_tenant(tenant_id: TenantId, now: datetime) -> None:
@@ -127,17 +117,12 @@ def _run_erasures_of_tenant(tenant_id: TenantId, now: datetime) -> int:
     with tenant_scope(tenant_id):
         pending = Erasure.objects.filter(tenant_id=tenant_id, finished_at=None)
         ids = list(pending.order_by("id").values_list("id", flat=True))
-    try:
+    with FailureLog("subject.not_erased", tenant_id=tenant_id):
         return sum(
             run_erasure_once(tenant_id=tenant_id, erasure_id=erasure_id, now=now)
             for erasure_id in ids
         )
-    except SoftTimeLimitExceeded:
-        raise
-    # One tenant's failure must not stop the others, and storages raise exceptions of their own.
-    except Exception as error:  # noqa: BLE001
-        logger.error("subject.not_erased", tenant_id=tenant_id, error=type(error).__name__)
-        return 0
+    return 0
 
 
 def _find_erasure(tenant_id: TenantId, erasure_id: uuid.UUID) -> Erasure:

@@ -8,15 +8,13 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
 
-import structlog
-from celery.exceptions import SoftTimeLimitExceeded
-
 from caret.contracts.api_key import KeyKind, generate_key
 from caret.foundation.ids import LookupId, TenantId, UserId
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Conflict, Forbidden, InvalidValue
 from tenants.base.permissions import Permission
 from tenants.base.validation.text import parse_reason
+from tenants.base.worker.failure_log import FailureLog
 from tenants.identity.api_keys.queries import KeyState, KeyView, find_key, require_lookup_id
 from tenants.identity.api_keys.row_writes import (
     check_key_lifetime_policy,
@@ -46,19 +44,13 @@ from tenants.security.authorization.directory import list_tenants
 MAX_OVERLAP: Final = timedelta(days=7)  # of the old and the new secret of a rotated key
 _MAX_OVERLAP_HOURS: Final = MAX_OVERLAP // timedelta(hours=1)
 _MAX_KEYS_PER_RUN: Final = 500  # of a tenant; each key is revoked in its own transaction
-log = structlog.get_logger(__name__)
 
 
 def revoke_all_idle_keys(*, now: datetime) -> None:
     """Revoke the idle keys of every tenant. An error is logged, and the next tenant follows."""
     for tenant_id in list_tenants().values():
-        try:
+        with FailureLog("api_keys.not_revoked", tenant_id=tenant_id):
             revoke_idle_keys(tenant_id=tenant_id, now=now)
-        except SoftTimeLimitExceeded:  # no time is left for the next tenant
-            raise
-        # One tenant's failure must not delay the others.
-        except Exception as error:  # noqa: BLE001
-            log.error("api_keys.not_revoked", tenant_id=tenant_id, error=type(error).__name__)
 
 
 def revoke_idle_keys(*, tenant_id: TenantId, now: datetime) -> list[LookupId]:

@@ -8,9 +8,9 @@ from django.utils import timezone
 
 from caret.foundation.management_command import NoSystemChecksCommand
 from tenants.base.errors import DomainError
-from tenants.compliance.data_subjects.erasure_worker import run_erasure
 from tenants.compliance.data_subjects.operations import ErasureRequest, request_user_erasure
 from tenants.compliance.data_subjects.queries import find_unfinished_erasure, find_user_id
+from tenants.management.erasure_run import run_requested_erasure
 from tenants.security.authorization.actor import build_system_actor
 from tenants.security.authorization.directory import find_tenant
 
@@ -41,8 +41,6 @@ class Command(NoSystemChecksCommand):
             ) or request_user_erasure(actor=actor, erasure_request=erasure_request, now=now)
         except DomainError as error:
             raise CommandError(error.message) from error
-        if not run_erasure(tenant_id=tenant_id, erasure_id=erasure_id, now=now):
-            raise CommandError(
-                "Not everything is erased: new records keep arriving. The worker erases the rest."
-            )
-        self.stdout.write(f"Erased. The tenant's erasure {erasure_id} has a deletion certificate.")
+        self.stdout.write(
+            run_requested_erasure(tenant_id=tenant_id, erasure_id=erasure_id, now=now)
+        )

@@ -15,13 +15,13 @@ from typing import Any, Final
 from uuid import UUID
 
 import structlog
-from celery.exceptions import SoftTimeLimitExceeded
 from django.db.models import Count, QuerySet, Sum
 from django.utils.translation import gettext_noop
 
 from caret.contracts.snapshot import TenantStatus
 from caret.foundation.ids import TenantId, UserId
 from caret.foundation.postgres.tenant_scope import tenant_scope
+from tenants.base.worker.failure_log import FailureLog
 from tenants.models import ContentErasure, ContentObject, Tenant
 from tenants.policy.data_classes import DATA_CLASSES, DataClass
 from tenants.policy.queries import load_active_policy
@@ -32,6 +32,7 @@ from tenants.privacy.retention.rules_in_force import load_hold_periods
 from tenants.privacy.retention.tables import RetentionTable
 from tenants.security.audit.operations import record_change
 from tenants.security.authorization.actor import Actor, build_system_actor
+from tenants.security.authorization.directory import list_tenants
 from tenants.security.encryption.operations import DestroyedKey, shred_scope
 from tenants.security.encryption.queries import find_destruction_proofs
 
@@ -122,20 +123,14 @@ def clean_up_content(*, now: datetime) -> None:
     Covers objects whose retention has ended, whose consent is missing or whose upload was never
     completed. A failure of one tenant does not stop the others.
     """
-    for tenant_id in Tenant.objects.values_list("id", flat=True).iterator():
-        _clean_up_content_of_tenant(TenantId(str(tenant_id)), now)
+    for tenant_id in list_tenants().values():
+        with FailureLog("content.erasure_failed", tenant_id=tenant_id):
+            _clean_up_content_of_tenant(tenant_id, now)
 
 
 def _clean_up_content_of_tenant(tenant_id: TenantId, now: datetime) -> None:
-    try:
-        _request_due_erasures(tenant_id, now)
-        num_erased = erase_requested_content(tenant_id=tenant_id, now=now)
-    except SoftTimeLimitExceeded:
-        raise
-    # Storages raise exceptions of their libraries, and no failure must stop the other tenants.
-    except Exception as error:  # noqa: BLE001
-        logger.error("content.erasure_failed", tenant_id=tenant_id, error=type(error).__name__)
-        return
+    _request_due_erasures(tenant_id, now)
+    num_erased = erase_requested_content(tenant_id=tenant_id, now=now)
     if num_erased:
         logger.info("content.erased", tenant_id=tenant_id, objects=num_erased)
 

@@ -21,12 +21,12 @@ from datetime import datetime
 from typing import Final
 
 import structlog
-from celery.exceptions import SoftTimeLimitExceeded
 from django.db.models import F
 from django.utils.translation import gettext_noop
 
 from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant_scope
+from tenants.base.worker.failure_log import FailureLog
 from tenants.models import PurgeRun, Tenant
 from tenants.policy.data_classes import DATA_CLASSES, DataClass
 from tenants.privacy.retention.certificates import issue_certificate
@@ -65,19 +65,9 @@ def _purge_or_log(tenant_id: TenantId, data_class: DataClass, now: datetime) -> 
 
     If a class fails for days, the report shows its records as overdue.
     """
-    try:
+    with FailureLog("retention.not_purged", tenant_id=tenant_id, data_class=data_class):
         return purge_data_class(tenant_id=tenant_id, data_class=data_class, now=now)
-    except SoftTimeLimitExceeded:
-        raise
-    # A failure of one class must not stop the other classes and tenants.
-    except Exception as error:  # noqa: BLE001
-        log.error(
-            "retention.not_purged",
-            tenant_id=tenant_id,
-            data_class=data_class,
-            error=type(error).__name__,
-        )
-        return 0
+    return 0
 
 
 def purge_data_class(

@@ -6,7 +6,7 @@ writes the file's chunks, with the tenant's row locked. A change of policy takes
 no file is written after the policy has forbidden it.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
@@ -48,6 +48,10 @@ class _IndexedFile:
     def rows(self) -> QuerySet[RetrievalChunk]:
         return RetrievalChunk.objects.filter(tenant_id=self.tenant_id, file_digest=self.file_digest)
 
+    def list_chunk_digests(self) -> set[bytes]:
+        """Return the digests of the stored chunks. One query."""
+        return {bytes(digest) for digest in self.rows.values_list("chunk_digest", flat=True)}
+
 
 def index_file(
     *, tenant_id: TenantId, upload: FileUpload, embedder: Embedder, now: datetime
@@ -55,35 +59,51 @@ def index_file(
     """Replace the file's chunks in the index, and return how many were embedded for it.
 
     Only new or changed chunks are embedded, and no transaction is open meanwhile. If another worker
-    deletes a stored chunk of the file meanwhile, the chunk is missing until the file's next upload.
-    A file that the policy does not allow is not indexed; the result is then 0. Raises NotFound for
-    an unknown tenant, and EmbeddingFailed; the index is then unchanged.
+    deletes a stored chunk of the file meanwhile, this chunk is embedded, too. A file that the
+    policy does not allow is not indexed; the result is then 0. Raises NotFound for an unknown
+    tenant, and EmbeddingFailed; the index is then unchanged.
     """
     file = _locate_file(tenant_id, upload)
     with tenant_scope(tenant_id):
         if not file.is_allowed():
             return 0
-        stored_digests = {
-            bytes(digest) for digest in file.rows.values_list("chunk_digest", flat=True)
-        }
+        stored_digests = file.list_chunk_digests()
     texts = _split_by_digest(file, upload.text, model=embedder.model)
-    new = {digest: text for digest, text in texts.items() if digest not in stored_digests}
-    vectors = _embed_texts(embedder, upload.path, list(new.values()))
-    with tenant_scope(tenant_id):
-        lock_tenant(tenant_id)
-        if not file.is_allowed():
-            return 0
-        file.rows.exclude(chunk_digest__in=list(texts)).delete()
-        rows = [
-            _build_row(file, digest, text, vector=vector, now=now)
-            for (digest, text), vector in zip(new.items(), vectors, strict=True)
-        ]
-        # Another worker may have stored some of these chunks meanwhile. They are skipped here.
-        RetrievalChunk.objects.bulk_create(rows, ignore_conflicts=True)
-        _record_use(file.rows, now=now)
-        if rows:
-            _evict_surplus_chunks(file)
-    return len(new)
+    vectors: dict[bytes, list[float]] = {}
+    missing = [digest for digest in texts if digest not in stored_digests]
+    while True:  # ends, because each further pass embeds at least one more chunk
+        new_vectors = _embed_texts(embedder, upload.path, [texts[digest] for digest in missing])
+        vectors |= zip(missing, new_vectors, strict=True)
+        with tenant_scope(tenant_id):
+            lock_tenant(tenant_id)
+            if not file.is_allowed():
+                return 0
+            available_digests = file.list_chunk_digests() | vectors.keys()
+            # Chunks that another worker has deleted meanwhile:
+            missing = [digest for digest in texts if digest not in available_digests]
+            if not missing:
+                _replace_chunks(file, texts, vectors, now=now)
+                return len(vectors)
+
+
+def _replace_chunks(
+    file: _IndexedFile,
+    texts: Mapping[bytes, str],
+    vectors: Mapping[bytes, list[float]],
+    *,
+    now: datetime,
+) -> None:
+    """Delete the file's old chunks, and store those that have a vector."""
+    file.rows.exclude(chunk_digest__in=list(texts)).delete()
+    rows = [
+        _build_row(file, digest, texts[digest], vector=vector, now=now)
+        for digest, vector in vectors.items()
+    ]
+    # Another worker may have stored some of these chunks meanwhile. They are skipped here.
+    RetrievalChunk.objects.bulk_create(rows, ignore_conflicts=True)
+    _record_use(file.rows, now=now)
+    if rows:
+        _evict_surplus_chunks(file)
 
 
 def record_matches(*, tenant_id: TenantId, chunk_ids: Iterable[UUID], now: datetime) -> None:

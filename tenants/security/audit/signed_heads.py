@@ -1,7 +1,7 @@
 """Hourly signatures of the chain heads of tenants whose chains have grown.
 
-Before a head is signed, the entries since the last signed head are hashed again. If an entry was
-changed directly in the database, an error is logged, and the head is not signed.
+Before a head is signed, the entries since the last signed head are hashed again. If an entry or the
+head was changed directly in the database, an error is logged, and the head is not signed.
 """
 
 from collections.abc import Iterable
@@ -9,11 +9,11 @@ from datetime import datetime
 from typing import Any
 
 import structlog
-from celery.exceptions import SoftTimeLimitExceeded
 
 from caret.foundation.crypto.signing import SigningKeys
 from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant_scope
+from tenants.base.worker.failure_log import FailureLog
 from tenants.models import AuditEntry, SignedAuditHead
 from tenants.security.audit.hash_chain import (
     GENESIS,
@@ -47,24 +47,20 @@ def sign_all_heads(*, keys: SigningKeys, now: datetime) -> int:
     """
     num_signed = 0
     for tenant_id in list_tenants().values():
-        try:
-            num_signed += sign_head(tenant_id=tenant_id, keys=keys, now=now)
-        except ChainBroken as broken:
-            logger.error("audit.chain_broken", tenant_id=tenant_id, sequence=broken.sequence)
-        except SoftTimeLimitExceeded:
-            raise
-        # A chain that cannot be read must not stop the other tenants, either.
-        except Exception as error:  # noqa: BLE001
-            logger.error("audit.not_signed", tenant_id=tenant_id, error=type(error).__name__)
+        with FailureLog("audit.not_signed", tenant_id=tenant_id):
+            try:
+                num_signed += sign_head(tenant_id=tenant_id, keys=keys, now=now)
+            except ChainBroken as broken:
+                logger.error("audit.chain_broken", tenant_id=tenant_id, sequence=broken.sequence)
     return num_signed
 
 
 def sign_head(*, tenant_id: TenantId, keys: SigningKeys, now: datetime) -> bool:
     """Sign the tenant's head and store it. Return False if there was nothing to sign.
 
-    Nothing is signed if the head's sequence is that of the last signed head (hashes are not
-    compared), or if that head was signed in this hour. If another run has stored the same head at
-    the same time, the result is nevertheless True. Raises ChainBroken.
+    Nothing is signed if the head is still the last signed head, or if that head was signed in this
+    hour. If another run has stored the same head at the same time, the result is nevertheless True.
+    Raises ChainBroken, also for another head with the sequence of the last signed one.
     """
     with tenant_scope(tenant_id):
         head = find_head(tenant_id=tenant_id)
@@ -72,9 +68,7 @@ def sign_head(*, tenant_id: TenantId, keys: SigningKeys, now: datetime) -> bool:
     last_signed = (
         ChainHead(0, GENESIS) if last is None else ChainHead(last.sequence, bytes(last.hash))
     )
-    if head.sequence == last_signed.sequence or (
-        last is not None and _are_in_same_hour(last.signed_at, now)
-    ):
+    if head == last_signed or (last is not None and _are_in_same_hour(last.signed_at, now)):
         return False
     entries = read_range(tenant_id=tenant_id, first=last_signed.sequence + 1, last=head.sequence)
     require_unbroken_chain(entries, begins=last_signed, ends=head)

@@ -19,7 +19,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 import structlog
-from celery.exceptions import SoftTimeLimitExceeded
 from django.db import connection
 from django.db.models import Max
 from django.db.models.functions import Greatest
@@ -28,6 +27,7 @@ from caret.foundation.clock import to_unix_ms
 from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.validation.time_bounds import validate_datetime
+from tenants.base.worker.failure_log import FailureLog
 from tenants.models import (
     DirtyHour,
     LatencyDay,
@@ -65,13 +65,8 @@ def roll_up_all_tenants(*, arrived_until: datetime) -> int:
     """
     num_days = 0
     for tenant_id in list_tenants().values():
-        try:
+        with FailureLog("metrics.not_rolled_up", tenant_id=tenant_id):
             num_days += roll_up_tenant(tenant_id=tenant_id, arrived_until=arrived_until)
-        except SoftTimeLimitExceeded:
-            raise
-        # A failure of one tenant must not delay the others.
-        except Exception as error:  # noqa: BLE001
-            logger.error("metrics.not_rolled_up", tenant_id=tenant_id, error=type(error).__name__)
     if num_days:
         logger.info("metrics.rolled_up", days=num_days)
     return num_days

@@ -4,7 +4,7 @@ from typing import Any, Final
 
 import httpx
 
-from tests.fixtures.companies import Company, make_key
+from tests.fixtures.companies import Company, Person, make_key
 from tests.stack.running import Stack
 from tests.stack.waiting import wait_until
 
@@ -42,8 +42,8 @@ def error_code_of(response: httpx.Response) -> str:
     return "" if response.is_success else str(response.json()["error"]["code"])
 
 
-def make_known_key(stack: Stack, company: Company) -> str:
-    """Create a key of the developer and return it once the gateway accepts it."""
-    key = make_key(company, company.developer).text
+def make_known_key(stack: Stack, company: Company, owner: Person | None = None) -> str:
+    """Create a key and return it once the gateway accepts it. `owner` None: the developer."""
+    key = make_key(company, owner or company.developer).text
     wait_until(lambda: complete(stack, key).is_success, timeout_s=MAX_SYNC_S)
     return key

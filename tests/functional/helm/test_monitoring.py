@@ -19,7 +19,7 @@ from inference.recording.metrics.engine_metrics import (
     MetricValues,
 )
 from inference.recording.metrics.gateway_metrics import EventLoopLagProbe
-from tenants.base.worker_metrics import WorkerMetricsCollector
+from tenants.base.worker.metrics import WorkerMetricsCollector
 from tests.stack.monitoring import MONITORING, read_panels
 
 RUNBOOKS = REPOSITORY / "platform" / "docs" / "runbooks"

@@ -1,12 +1,15 @@
 """The page on which a user, with or without an account, accepts an invitation to a tenant."""
 
 import secrets
+from contextlib import ExitStack, suppress
 
 import pytest
 from django.contrib.sessions.models import Session
 from django.test import Client
 from django.utils import timezone
 
+from caret.foundation.ids import TenantId
+from console.limits.password_hashing import MAX_HASHES, TooManyHashes, hashing_slot
 from console.limits.throttling import MAX_TRIES_OF_NETWORK
 from tenants.base.bearer_tokens import BearerTokenKind, create_token
 from tenants.base.permissions import Role
@@ -64,6 +67,57 @@ def test_a_new_owner_is_not_asked_again_for_the_password_that_they_have_just_set
 
     # This page asks for the password again, unless the user authenticated recently.
     assert client.get("/sign-in-settings/provider/openid").status_code == 200
+
+
+class _OneSlot:
+    """Hashing slots of which the first caller gets one, and then other users occupy all."""
+
+    def __init__(self) -> None:
+        self._num_acquired = 0
+
+    def acquire(self, *, timeout: float) -> bool:
+        self._num_acquired += 1
+        return self._num_acquired == 1
+
+    def release(self) -> None:
+        pass
+
+
+def test_a_new_user_is_signed_in_although_all_hashing_slots_are_in_use_after_the_commit(
+    cast: Cast, mailbox: Mailbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = fresh_client()
+    send_invitation(cast.acme, make_email(), mailbox=mailbox)
+    client.get(f"/invitation/{mailbox.last_token}")
+    monkeypatch.setattr("console.limits.password_hashing._slots", _OneSlot())
+
+    response = client.post("/invitation", {"name": "Nina", "password": PASSWORD}, follow=True)
+
+    assert response.redirect_chain == [("/", 302)]
+    assert b"Welcome" in response.content
+
+
+def test_no_hashing_slot_is_occupied_while_the_snapshot_is_published(
+    cast: Cast, mailbox: Mailbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = fresh_client()
+    num_free_slots: list[int] = []
+
+    def count_free_slots(_: TenantId) -> bool:
+        with ExitStack() as held_slots, suppress(TooManyHashes):
+            for number in range(1, MAX_HASHES + 1):
+                held_slots.enter_context(hashing_slot())
+                num_free_slots.append(number)
+        return True
+
+    send_invitation(cast.acme, make_email(), mailbox=mailbox)
+    client.get(f"/invitation/{mailbox.last_token}")
+    monkeypatch.setattr("console.limits.password_hashing.MAX_WAIT_S", 0.0)
+    monkeypatch.setattr("tenants.policy.snapshot_version._publishers", [count_free_slots])
+
+    client.post("/invitation", {"name": "Nina", "password": PASSWORD})
+
+    assert max(num_free_slots) == MAX_HASHES
 
 
 def test_a_weak_password_creates_no_account(cast: Cast, mailbox: Mailbox) -> None:

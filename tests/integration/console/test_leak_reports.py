@@ -7,15 +7,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.hazmat.primitives.asymmetric.types import PublicKeyTypes
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from django.test import Client, override_settings
 from django.utils import timezone
 
 from caret.contracts.api_key import KeyKind, generate_key
+from caret.foundation.environment import BadSetting
 from console.api import rate_limit
-from console.api.leak_report_auth import KEY_ID_HEADER, SIGNATURE_HEADER
+from console.api.leak_report_auth import KEY_ID_HEADER, SIGNATURE_HEADER, load_github_keys
 from tenants.base.redis_connection import connect_to_redis
 from tenants.identity.api_keys.leak_reports import REPORT_QUEUE
 from tenants.identity.api_keys.leak_response import process_leak_reports
@@ -27,6 +29,28 @@ SECRET = "not a very secret secret"
 GITHUB_KEY = ec.generate_private_key(ec.SECP256R1())
 
 
+def to_pem(public_key: PublicKeyTypes) -> str:
+    return public_key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode()
+
+
+RSA_PEM = to_pem(rsa.generate_private_key(public_exponent=65537, key_size=2048).public_key())
+# A key of the type 1.2.3.4, which does not exist.
+UNKNOWN_PEM = """-----BEGIN PUBLIC KEY-----
+MAswBQYDKgMEAwIAAQ==
+-----END PUBLIC KEY-----
+"""
+
+
+def write_github_keys(path: Path, *pems: str) -> Path:
+    """Write a file with the public keys k1, k2 and so on."""
+    entries = [
+        {"key_identifier": f"k{number}", "key": pem, "is_current": True}
+        for number, pem in enumerate(pems, start=1)
+    ]
+    path.write_text(json.dumps({"public_keys": entries}))
+    return path
+
+
 @pytest.fixture
 def company() -> Company:
     return make_company("initech", GLOBEX)
@@ -34,10 +58,7 @@ def company() -> Company:
 
 @pytest.fixture(autouse=True)
 def _configured_scanners(tmp_path: Path) -> Iterator[None]:
-    pem = GITHUB_KEY.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
-    keys = tmp_path / "keys.json"
-    entry = {"key_identifier": "k1", "key": pem.decode(), "is_current": True}
-    keys.write_text(json.dumps({"public_keys": [entry]}))
+    keys = write_github_keys(tmp_path / "keys.json", to_pem(GITHUB_KEY.public_key()))
     connect_to_redis().delete(REPORT_QUEUE)
     connect_to_redis().delete("caret:throttle:api:leaks:127.0.0.1")
     with override_settings(LEAK_REPORT_SECRET=SECRET, GITHUB_SCANNING_KEYS=str(keys)):
@@ -185,6 +206,35 @@ def test_a_report_with_an_invalid_github_signature_is_refused(
 
     assert response.status_code == 401
     assert not is_revoked(company, created.key.lookup_id)
+
+
+@pytest.mark.parametrize(
+    ("pems", "message"),
+    [
+        ([], "contains no key for ECDSA"),
+        ([RSA_PEM], "contains no key for ECDSA"),
+        (["no PEM"], "cannot be read as a list of public keys"),
+        ([UNKNOWN_PEM], "cannot be read as a list of public keys"),
+    ],
+    ids=["empty", "rsa", "malformed", "unknown type"],
+)
+def test_a_file_without_a_usable_github_key_is_a_wrong_setting(
+    tmp_path: Path, pems: list[str], message: str
+) -> None:
+    path = write_github_keys(tmp_path / "wrong.json", *pems)
+
+    with (
+        override_settings(GITHUB_SCANNING_KEYS=str(path)),
+        pytest.raises(BadSetting, match=message),
+    ):
+        load_github_keys()
+
+
+def test_a_github_key_that_is_not_for_ecdsa_is_left_out(tmp_path: Path) -> None:
+    path = write_github_keys(tmp_path / "mixed.json", RSA_PEM, to_pem(GITHUB_KEY.public_key()))
+
+    with override_settings(GITHUB_SCANNING_KEYS=str(path)):
+        assert list(load_github_keys()) == ["k2"]
 
 
 @pytest.mark.parametrize("body", [b"{}", b'[{"token": 1}]', b"[{}]", b"[1]", b"x", b"\xff"])

@@ -304,8 +304,8 @@ def test_a_running_export_restarts_without_the_erased_user(
 
     with pytest.raises(ClaimLost):
         claim.renew()
+    assert not sealed_objects.list_object_ids(tenant_id, acme_export, pack_index=0)
     with tenant_scope(acme.company.tenant_id):
-        assert not ExportObject.objects.exists()
         data_keys = DataKey.objects.filter(scope=sealed_objects.build_export_scope(acme_export))
         assert not data_keys.filter(destroyed_at=None).exists()
     globex_id = globex.company.tenant_id

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 from django.core.management import CommandError, call_command
+from django.test import override_settings
 from django.utils import timezone
 
 from caret.contracts.snapshot import SNAPSHOTS, TenantStatus, decode_snapshot
@@ -190,6 +191,36 @@ def test_an_interrupted_shredding_counts_each_row_once(
     shred_tenant(globex)  # the same data, without an interruption
 
     assert read_certificate(acme)["rows"] == read_certificate(globex)["rows"]
+
+
+def test_a_shredding_without_redis_says_what_is_left_and_can_be_repeated(
+    acme: TracedTenant, folder: Path
+) -> None:
+    close_tenant(acme)
+    connect_to_redis.cache_clear()
+    with (
+        override_settings(REDIS_URL="unix:///nonexistent/valkey.sock"),
+        pytest.raises(CommandError, match=r"keys are destroyed.*run the command again"),
+    ):
+        shred_tenant(acme)
+    connect_to_redis.cache_clear()
+
+    shred_tenant(acme)
+
+    assert find_traces(acme, folder) == set()
+
+
+def test_a_shredding_with_a_broken_object_store_says_what_is_left(
+    acme: TracedTenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: object) -> int:
+        raise OSError("disk error")
+
+    close_tenant(acme)
+    monkeypatch.setattr(object_store, "delete_all_objects", fail)
+
+    with pytest.raises(CommandError, match=r"keys are destroyed.*disk error"):
+        shred_tenant(acme)
 
 
 def test_policies_of_a_tenant_that_is_not_shredded_cannot_be_deleted(acme: TracedTenant) -> None:

@@ -1,5 +1,6 @@
 """Files that a gateway sends are indexed and found. Only changed parts are embedded again."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 
@@ -64,6 +65,29 @@ def test_only_changed_chunks_are_embedded_again(
     (embedded_text,) = embeddings.texts
     assert "changed" in embedded_text
     assert any("changed" in snippet.text for snippet in acme.find_snippets("work changed three"))
+
+
+def test_a_chunk_that_is_deleted_while_the_file_is_embedded_is_embedded_again(
+    acme: TenantIndex, embeddings: FakeEmbeddings
+) -> None:
+    stable, old, new = (make_code("work", word) for word in ("stable", "old", "new"))
+    acme.index_file("work.py", f"{stable}\n\n{old}")
+
+    class EngineDuringDeletion(EmbeddingEngine):
+        """Another worker deletes the stored chunks before each response."""
+
+        def embed(self, texts: Sequence[str]) -> list[list[float]]:
+            with tenant_scope(acme.company.tenant_id):
+                RetrievalChunk.objects.all().delete()
+            return super().embed(texts)
+
+    engine = EngineDuringDeletion(embeddings.url, model=MODEL)
+    replace(acme, context=replace(acme.context, embedder=engine)).index_file(
+        "work.py", f"{stable}\n\n{new}"
+    )
+
+    text = " ".join(snippet.text for snippet in acme.find_snippets("work stable new"))
+    assert ("work_stable" in text, "work_new" in text, "work_old" in text) == (True, True, False)
 
 
 def test_chunks_removed_from_a_file_are_removed_from_the_index(acme: TenantIndex) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from django.conf import LazySettings
 from django.core import mail
+from django.db import OperationalError
 from django.utils import timezone
 
 from caret.foundation.ids import TenantId
@@ -134,6 +135,22 @@ def test_a_slug_that_was_taken_meanwhile_can_be_replaced(form: dict[str, str]) -
 
     assert refusal.status_code == 400
     assert f"The slug {slug} is taken." in refusal.content.decode()
+    assert accepted["Location"].startswith("/invitation/")
+
+
+def test_a_database_error_leaves_the_link_valid(
+    form: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(**_: object) -> None:
+        raise OperationalError("the server closed the connection unexpectedly")
+
+    client, slug = open_link(form), propose_slug(form["company"])
+    with monkeypatch.context() as context:
+        context.setattr("tenants.identity.sign_up.onboard_tenant", fail)
+        with pytest.raises(OperationalError):
+            confirm_sign_up(client, slug)
+    accepted = confirm_sign_up(client, slug)
+
     assert accepted["Location"].startswith("/invitation/")
 
 

@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 from caret.foundation.crypto.signing import verify_document
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.signatures.signing_keys import load_signing_keys
-from tenants.models import AuditEntry, SignedAuditHead
+from tenants.models import AuditEntry, AuditHead, SignedAuditHead
 from tenants.security.audit.hash_chain import HEAD_PURPOSE
 from tenants.security.audit.operations import record_change
 from tenants.security.audit.signed_heads import (
@@ -140,6 +140,15 @@ def test_a_modified_chain_is_not_signed(
 
     assert exc_info.value.sequence == sequence
     assert list_signed_heads(company) == []
+
+
+def test_a_replaced_head_is_noticed_before_the_chain_grows(company: Company) -> None:
+    sign_current_head(company)
+    with tenant_scope(company.tenant_id):
+        AuditHead.objects.filter(tenant_id=company.tenant_id).update(hash=bytes(32))
+
+    with pytest.raises(ChainBroken):
+        sign_current_head(company, NOON + HOUR)
 
 
 def test_a_broken_chain_is_reported_and_other_chains_are_signed(

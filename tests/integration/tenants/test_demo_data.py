@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.db import transaction
 from django.db.models import Sum
 from django.utils import timezone
 from pytest_django import DjangoDbBlocker
@@ -36,6 +37,7 @@ from tenants.models import (
     ExportJob,
     LedgerEntry,
     LegalHold,
+    Membership,
     PolicyVersion,
     Tenant,
     TypingReport,
@@ -237,6 +239,19 @@ def test_a_demo_tenant_with_real_users_is_refused() -> None:
 
     with pytest.raises(CommandError, match=r"do not end in \.example"):
         seed_demo_data("acme")
+
+
+@pytest.mark.usefixtures("globex")
+def test_a_demo_tenant_without_members_is_refused() -> None:
+    tenant_id = find_tenant(slug="acme")
+    assert tenant_id is not None
+
+    with transaction.atomic():
+        with tenant_scope(tenant_id):
+            Membership.objects.filter(tenant_id=tenant_id).update(ended_at=timezone.now())
+        with pytest.raises(CommandError, match="has no members"):
+            seed_demo_data("acme")
+        transaction.set_rollback(True)  # other tests need the members
 
 
 def test_an_unknown_tenant_is_refused(tmp_path: Path) -> None:

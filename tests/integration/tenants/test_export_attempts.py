@@ -1,9 +1,11 @@
 """An export that cannot be built is given up after some attempts, and leaves nothing stored.
 
-A worker first stores the export's rows as parts. Then it writes the file, stored in pieces.
+An attempt that an erasure interrupts leaves nothing stored either. A worker first stores the
+export's rows as parts. Then it writes the file, stored in pieces.
 """
 
 import uuid
+from typing import Any
 
 import pytest
 from django.core.files.storage import storages
@@ -11,13 +13,16 @@ from django.utils import timezone
 
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.compliance.exports.jobs import run as jobs_run
-from tenants.compliance.exports.jobs.claim import CLAIM_FOR, MAX_ATTEMPTS
-from tenants.compliance.exports.jobs.cleanup import clean_up_tenant_exports
+from tenants.compliance.exports.jobs.claim import CLAIM_FOR, MAX_ATTEMPTS, claim_next_job
+from tenants.compliance.exports.jobs.cleanup import (
+    clean_up_tenant_exports,
+    expire_finished_exports,
+)
 from tenants.compliance.exports.jobs.files import sealed_objects
 from tenants.compliance.exports.jobs.run import run_slice_of_oldest_job
 from tenants.compliance.exports.jobs.state_machine import JobState
 from tenants.models import AuditEntry, ExportObject
-from tests.fakes.exports import view_export
+from tests.fakes.exports import build_exports, view_export
 from tests.fixtures.companies import ACME, Company, make_company
 from tests.integration.tenants.records import NOON, add_completion
 from tests.integration.tenants.test_export_jobs import start_records_export
@@ -89,3 +94,28 @@ def test_the_audit_entry_of_a_failed_export_has_the_reason(
         entry = AuditEntry.objects.get(action="export.failed", target=f"export:{export_id}")
     assert (entry.actor_kind, entry.after) == ("platform", {"error": error})
     assert f"at most {ROWS - 1} rows" in error
+
+
+def test_an_object_that_is_stored_during_an_erasure_is_deleted(
+    company: Company, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    export_id = start_records_export(company)
+    claim = claim_next_job(company.tenant_id, timezone.now)
+    assert claim is not None
+    save = storages["exports"].save
+    part_id = sealed_objects.store_object(claim, b"part", pack_index=0, number=0)
+
+    def save_after_erasure(name: str, content: Any) -> str:
+        expire_finished_exports(tenant_id=company.tenant_id, now=timezone.now())
+        return str(save(name, content))
+
+    with monkeypatch.context() as context:
+        context.setattr(storages["exports"], "save", save_after_erasure)
+        object_id = sealed_objects.store_object(claim, b"part", pack_index=0, number=1)
+    is_part_stored = storages["exports"].exists(f"{company.tenant_id}/{part_id}")
+    build_exports(company)
+    clean_up_tenant_exports(tenant_id=company.tenant_id, now=timezone.now())
+
+    assert view_export(company, export_id).state is JobState.FINISHED
+    assert not is_part_stored
+    assert not storages["exports"].exists(f"{company.tenant_id}/{object_id}")

@@ -1,4 +1,4 @@
-"""Processes that could not decrypt the stored data do not start."""
+"""Processes that could not decrypt the stored data, or read a setting, do not start."""
 
 import os
 import secrets
@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from django.utils import timezone
 
+from caret.local.errors import ExitCode
 from tenants.security.encryption.envelope import SealContext
 from tenants.security.encryption.operations import seal_in_scope
 from tenants.security.encryption.startup_check import check_root_keys, require_root_keys
@@ -56,6 +57,20 @@ def test_a_process_does_not_start_without_the_root_key(
 
     assert process.returncode != 0
     assert "The root key cannot be used: CARET_ROOT_KEYS" in process.stderr
+
+
+def test_the_console_does_not_start_with_an_empty_list_of_github_keys(
+    services: Services, tmp_path: Path
+) -> None:
+    file = tmp_path / "keys.json"
+    file.write_text('{"public_keys": []}')
+
+    process = run_process(CONSOLE, services, CARET_GITHUB_SECRET_SCANNING_KEYS=str(file))
+
+    assert process.returncode == ExitCode.BAD_SETTING
+    assert process.stderr == (
+        f"caret: CARET_GITHUB_SECRET_SCANNING_KEYS: {file} contains no key for ECDSA.\n"
+    )
 
 
 def run_process(

@@ -17,7 +17,7 @@ from prometheus_client.core import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
 from caret.contracts.usage import USAGE_FIELD
-from tenants.base.worker_metrics import BOUNDS_S, KEY, TaskCounts, WorkerMetricsCollector
+from tenants.base.worker.metrics import BOUNDS_S, KEY, TaskCounts, WorkerMetricsCollector
 from tests.stack.ports import free_port
 from tests.stack.services import Services
 from tests.stack.worker import ROOT
@@ -85,7 +85,7 @@ def test_pending_usage_reports_the_age_of_its_oldest_entry(
     connection: redis.Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # IDs in a stream must increase, so no old entry can be added to the stream of other tests.
-    monkeypatch.setattr("tenants.base.worker_metrics.USAGE_STREAM", _STREAM)
+    monkeypatch.setattr("tenants.base.worker.metrics.USAGE_STREAM", _STREAM)
     collector = WorkerMetricsCollector(connection, queues=[])
     before = _read_values(list(collector.collect()))
     seconds, _ = connection.time()

@@ -1,12 +1,19 @@
 """A chat: the request that is sent, and the result that the user sees."""
 
+import re
 from collections.abc import AsyncGenerator
 from typing import Any
 
 import pytest
 
 from caret_ls.chat import Chat, ChatRequest, ChatResult, ChatState, SentContext
-from caret_ls.chat_context import ChatCommand, ConversationTurn
+from caret_ls.chat_context import (
+    ChatCommand,
+    ChatContext,
+    ConversationTurn,
+    SelectedCode,
+    build_body,
+)
 from caret_ls.chat_stream import ChatEnd, ChatFailed
 from caret_ls.frames import FrameFile, RequestContext
 from caret_ls.gateway_connection import Address
@@ -98,6 +105,17 @@ async def test_the_current_file_the_selection_and_open_files_are_sent() -> None:
         "Selected code, `a.py`, lines 4 to 5:\n\n```python\ndef f():\n    return 1\n```\n\nWhy?"
     )
     assert harness.contexts == [SentContext(("a.py", "b.py"), (4, 5))]
+
+
+@pytest.mark.parametrize("run", ["", "``", "```", "`````", "`" * 9])
+def test_the_selected_code_cannot_close_its_fence(run: str) -> None:
+    code = SelectedCode("a.md", "markdown", f"a\n{run}\nb", first_line=1)
+
+    body = build_body(QUESTION, ChatContext(selection=code))
+
+    (fence,) = re.findall("^(`{3,})markdown$", body["messages"][-1]["content"], re.MULTILINE)
+    assert len(fence) == max(3, len(run) + 1)
+    assert body["messages"][-1]["content"].count(fence) == 2
 
 
 async def test_other_open_files_are_not_sent_if_the_user_turns_them_off() -> None:

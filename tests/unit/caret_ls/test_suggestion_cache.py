@@ -57,6 +57,16 @@ def test_the_rest_of_a_partly_typed_multiline_suggestion_is_found(num_typed: int
     assert remainder == ((text[num_typed:], 0) if text[num_typed:].strip() else None)
 
 
+@pytest.mark.parametrize("line_end", ["\n", "\r\n", "\r"])
+def test_as_many_lines_may_be_typed_with_each_line_end(line_end: str) -> None:
+    lines = ["if a:", "b()", "c()", "d()", "return e"]
+    cache = cache_of(ABOVE + "    |\n", line_end.join(lines))
+
+    remainder = find(cache, ABOVE + "    " + line_end.join([*lines[:-1], "return "]) + "|\n")
+
+    assert remainder == ("e", 0)
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),  # the remaining text, and the number of characters that it replaces
     [

@@ -1,7 +1,7 @@
 """The decision whether the service has withstood an injected fault.
 
 The quiet tenant sends few requests. Its first tokens may take at most 1.5 times as long during the
-fault as without it.
+fault as without it, and some must come.
 """
 
 from typing import Any
@@ -15,6 +15,7 @@ SERVED = Note(at_s=0.0, tenant="acme", ending="stop", total_ms=40.0)
 FAILED = Note(at_s=0.0, tenant="acme", ending="lost", total_ms=40.0, breaks=1)
 RETRIED = Note(at_s=0.0, tenant="acme", ending="stop", total_ms=40.0, attempts=2, breaks=1)
 SLOWED_DOWN = QuietTenant(calm_ms=10.0, fault_ms=16.0, num_requests=100)
+WITHOUT_TOKENS = QuietTenant(calm_ms=10.0, fault_ms=None, num_requests=100)
 
 
 def _make_result(**fields: Any) -> FaultResult:
@@ -37,10 +38,41 @@ def test_a_run_without_failures_and_with_a_balanced_ledger_passes() -> None:
 
 
 @pytest.mark.parametrize(
-    "fields", [{"notes": [FAILED]}, {"is_balanced": False}, {"quiet": SLOWED_DOWN}]
+    "fields",
+    [
+        {"notes": [FAILED]},
+        {"is_balanced": False},
+        {"quiet": SLOWED_DOWN},
+        {"quiet": WITHOUT_TOKENS},
+    ],
 )
 def test_a_run_that_misses_one_target_fails(fields: dict[str, Any]) -> None:
     assert not _make_result(**fields).has_passed
+
+
+def test_without_a_calm_time_the_quiet_tenant_is_not_slowed_down() -> None:
+    quiet = QuietTenant(calm_ms=None, fault_ms=16.0, num_requests=100)
+
+    assert _make_result(quiet=quiet).has_passed
+
+
+@pytest.mark.parametrize(
+    ("ending", "expected"),
+    [
+        ("revoked_api_key", True),
+        ("unauthorized", True),
+        ("shed", False),
+        ("rate_limited", False),
+        ("lost", False),
+        ("stop", False),
+    ],
+)
+def test_only_a_rejection_of_the_key_shows_that_the_key_is_revoked(
+    ending: str, expected: bool
+) -> None:
+    note = Note(at_s=0.0, tenant="acme", ending=ending, total_ms=40.0)
+
+    assert note.is_key_rejected is expected
 
 
 def test_slow_tokens_are_tolerated_while_other_processes_use_the_cores() -> None:

@@ -58,7 +58,7 @@ def test_a_tenant_leaves_slots_free_whatever_its_policy_says() -> None:
 async def test_a_snapshot_that_stays_unreadable_locks_only_its_own_tenant() -> None:
     clock, redis = FakeClock(), FakeRedis()
     snapshot_store = SnapshotStore(root_secret=ROOT_SECRET, clock=clock, max_age_s=MAX_AGE_S)
-    feed = SnapshotFeed(cast(Redis, redis), snapshot_store)
+    feed = SnapshotFeed(cast(Redis, redis), snapshot_store, clock=clock)
     key, neighbours_key = generate_key(KeyKind.DEVELOPER), generate_key(KeyKind.DEVELOPER)
     redis.publish_snapshot(make_snapshot(make_credential(key)))
     redis.publish_snapshot(make_snapshot(make_credential(neighbours_key), tenant_id=GLOBEX))
@@ -78,7 +78,7 @@ async def test_a_snapshot_that_stays_unreadable_locks_only_its_own_tenant() -> N
 async def test_an_unreadable_snapshot_is_read_again_without_another_change() -> None:
     redis = FakeRedis()
     snapshot_store = SnapshotStore(root_secret=ROOT_SECRET, clock=FakeClock(), max_age_s=MAX_AGE_S)
-    feed = SnapshotFeed(cast(Redis, redis), snapshot_store)
+    feed = SnapshotFeed(cast(Redis, redis), snapshot_store, clock=FakeClock())
     redis.publish_bytes(ACME, 1, b"damage")
     await feed.sync()
     redis.repair_snapshot(make_snapshot(version=1))

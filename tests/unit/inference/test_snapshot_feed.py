@@ -14,18 +14,23 @@ from redis.asyncio import Redis
 from redis.exceptions import ConnectionError as RedisGone
 
 from caret.contracts.snapshot import HOME_LAST_SEEN, TenantSnapshot, encode_snapshot
-from inference.gateway.snapshots.snapshot_feed import SnapshotFeed
+from inference.gateway.snapshots.snapshot_feed import REPUBLICATION_S, SnapshotFeed
 from inference.gateway.snapshots.snapshot_store import SnapshotStore
 from tests.fakes.clock import FakeClock
 from tests.fakes.polling import wait_until
 from tests.fakes.redis import FakeRedis
 from tests.fakes.tenants import ACME, GLOBEX, ROOT_SECRET, make_snapshot
 
+MAX_AGE_S = 300.0
 
-def _create_feed() -> tuple[FakeRedis, SnapshotStore, SnapshotFeed]:
-    snapshot_store = SnapshotStore(root_secret=ROOT_SECRET, clock=FakeClock(), max_age_s=300)
+
+def _create_feed(
+    *, clock: FakeClock | None = None
+) -> tuple[FakeRedis, SnapshotStore, SnapshotFeed]:
+    clock = clock or FakeClock()
+    snapshot_store = SnapshotStore(root_secret=ROOT_SECRET, clock=clock, max_age_s=MAX_AGE_S)
     redis = FakeRedis()
-    return redis, snapshot_store, SnapshotFeed(cast(Redis, redis), snapshot_store)
+    return redis, snapshot_store, SnapshotFeed(cast(Redis, redis), snapshot_store, clock=clock)
 
 
 async def test_a_published_snapshot_is_stored_and_the_store_is_fresh() -> None:
@@ -68,14 +73,71 @@ async def test_an_empty_redis_makes_an_empty_store_fresh() -> None:
 
 
 async def test_lost_redis_data_does_not_make_the_store_fresh() -> None:
-    redis, clock = FakeRedis(), FakeClock()
-    snapshot_store = SnapshotStore(root_secret=ROOT_SECRET, clock=clock, max_age_s=300)
-    feed = SnapshotFeed(cast(Redis, redis), snapshot_store)
+    clock = FakeClock()
+    redis, snapshot_store, feed = _create_feed(clock=clock)
     redis.publish_snapshot(make_snapshot())
     await feed.sync()
 
     redis.lose_everything()
-    clock.pass_s(301)
+    await feed.sync()
+    clock.pass_s(MAX_AGE_S + 1)
+    await feed.sync()
+
+    assert not snapshot_store.is_fresh()
+
+
+async def test_a_pause_while_lost_snapshots_are_published_again_confirms_nothing() -> None:
+    clock = FakeClock()
+    redis, snapshot_store, feed = _create_feed(clock=clock)
+    for tenant_id in (ACME, GLOBEX):
+        redis.publish_snapshot(make_snapshot(tenant_id=tenant_id))
+    await feed.sync()
+
+    redis.lose_everything()
+    clock.pass_s(MAX_AGE_S + 1)
+    redis.publish_snapshot(make_snapshot(tenant_id=GLOBEX))
+    await feed.sync()
+    clock.pass_s(REPUBLICATION_S - 1)
+    await feed.sync()
+    was_fresh_during_pause = snapshot_store.is_fresh()
+    redis.publish_snapshot(make_snapshot(version=2))
+    await feed.sync()
+
+    assert not was_fresh_during_pause
+    assert snapshot_store.is_fresh()
+
+
+async def test_a_tenant_that_stays_missing_does_not_make_the_store_stale() -> None:
+    clock = FakeClock()
+    redis, snapshot_store, feed = _create_feed(clock=clock)
+    redis.publish_snapshot(make_snapshot())
+    await feed.sync()
+    redis.lose_everything()
+    clock.pass_s(MAX_AGE_S + 1)
+    await feed.sync()
+
+    freshness = []
+    for version in range(3):  # other tenants keep changing
+        redis.publish_snapshot(make_snapshot(tenant_id=GLOBEX, version=version))
+        await feed.sync()
+        freshness.append(snapshot_store.is_fresh())
+        clock.pass_s(REPUBLICATION_S + 1)
+
+    assert freshness == [False, True, True]
+
+
+async def test_the_time_of_an_outage_of_redis_does_not_count_as_missing() -> None:
+    clock = FakeClock()
+    redis, snapshot_store, feed = _create_feed(clock=clock)
+    redis.publish_snapshot(make_snapshot())
+    await feed.sync()
+    redis.lose_everything()
+    await feed.sync()
+    redis.publish_snapshot(make_snapshot(tenant_id=GLOBEX))
+    await feed.sync()
+
+    feed.on_redis_unreachable(RedisGone("planted"))
+    clock.pass_s(MAX_AGE_S + 1)
     await feed.sync()
 
     assert not snapshot_store.is_fresh()
@@ -106,7 +168,8 @@ class _RecordingStore(SnapshotStore):
 
 async def test_other_tasks_run_between_two_snapshots() -> None:
     redis = FakeRedis()
-    snapshot_store = _RecordingStore(root_secret=ROOT_SECRET, clock=FakeClock(), max_age_s=300)
+    clock = FakeClock()
+    snapshot_store = _RecordingStore(root_secret=ROOT_SECRET, clock=clock, max_age_s=MAX_AGE_S)
     snapshot_store.events, snapshot_store.has_begun = [], asyncio.Event()
     for tenant_id in (ACME, GLOBEX):
         redis.publish_snapshot(make_snapshot(tenant_id=tenant_id))
@@ -117,7 +180,7 @@ async def test_other_tasks_run_between_two_snapshots() -> None:
 
     async with asyncio.TaskGroup() as group:
         group.create_task(run_between())
-        group.create_task(SnapshotFeed(cast(Redis, redis), snapshot_store).sync())
+        group.create_task(SnapshotFeed(cast(Redis, redis), snapshot_store, clock=clock).sync())
 
     assert snapshot_store.events == ["replaced", "another task", "replaced"]
 
@@ -188,7 +251,9 @@ async def test_the_feed_continues_after_redis_was_unreachable() -> None:
     redis = _FlakyRedis(num_failures=1)
     redis.publish_snapshot(make_snapshot())
 
-    running = asyncio.create_task(SnapshotFeed(cast(Redis, redis), snapshot_store).run())
+    running = asyncio.create_task(
+        SnapshotFeed(cast(Redis, redis), snapshot_store, clock=FakeClock()).run()
+    )
     try:
         await wait_until(snapshot_store.is_fresh)
     finally:
@@ -200,7 +265,7 @@ async def test_the_feed_continues_after_redis_was_unreachable() -> None:
 
 async def test_behind_a_relay_the_store_is_stale_without_the_home_region() -> None:
     redis, snapshot_store, _ = _create_feed()
-    feed = SnapshotFeed(cast(Redis, redis), snapshot_store, is_relayed=True)
+    feed = SnapshotFeed(cast(Redis, redis), snapshot_store, clock=FakeClock(), is_relayed=True)
     redis.publish_snapshot(make_snapshot())
 
     await feed.sync()

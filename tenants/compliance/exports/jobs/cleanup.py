@@ -10,12 +10,11 @@ from datetime import datetime
 from typing import Final
 from uuid import UUID
 
-import structlog
-from celery.exceptions import SoftTimeLimitExceeded
 from django.db.models import Q
 
 from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant_scope
+from tenants.base.worker.failure_log import FailureLog
 from tenants.compliance.exports.jobs.files import sealed_objects
 from tenants.compliance.exports.jobs.progress import (
     parse_members,
@@ -28,19 +27,13 @@ from tenants.security.authorization.directory import list_tenants
 from tenants.security.encryption.operations import shred_scope
 
 _BATCH: Final = 500  # objects of a job in one transaction
-logger = structlog.get_logger(__name__)
 
 
 def clean_up_exports(*, now: datetime) -> None:
     """Clean up the jobs of all tenants. The failure of one tenant is logged."""
     for tenant_id in list_tenants().values():
-        try:
+        with FailureLog("exports.not_cleaned_up", tenant_id=tenant_id):
             clean_up_tenant_exports(tenant_id=tenant_id, now=now)
-        except SoftTimeLimitExceeded:
-            raise
-        # One tenant's failure must not delay the others.
-        except Exception as error:  # noqa: BLE001
-            logger.error("exports.not_cleaned_up", tenant_id=tenant_id, error=type(error).__name__)
 
 
 def clean_up_tenant_exports(*, tenant_id: TenantId, now: datetime) -> None:
@@ -68,15 +61,18 @@ def clean_up_tenant_exports(*, tenant_id: TenantId, now: datetime) -> None:
 def expire_finished_exports(*, tenant_id: TenantId, now: datetime) -> None:
     """Expire all finished exports, because any of them may contain data of an erased user.
 
-    Running jobs start again, and the rows that they have read are deleted. Raises errors of the
-    storage.
+    Running jobs start again, and the rows that they have read are deleted from the object store.
+    Raises errors of the storage.
     """
     with tenant_scope(tenant_id):
         object_ids = _restart_running_jobs(tenant_id, now)
         # Runs after the restart of running jobs, to include a job that has finished meanwhile.
         finished = ExportJob.objects.filter(tenant_id=tenant_id, state=JobState.FINISHED)
         finished.update(expires_at=now)
-    _delete_objects(tenant_id, object_ids)
+    # The database rows stay until the job's clean-up, because the worker of a restarted job may
+    # still be storing an object.
+    for object_id in object_ids:
+        sealed_objects.delete_object(tenant_id, object_id)
     clean_up_tenant_exports(tenant_id=tenant_id, now=now)
 
 

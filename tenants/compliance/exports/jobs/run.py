@@ -14,19 +14,19 @@ Tenants take turns: each one gets a slice of time. Files of many rows are writte
 
 import random
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
 from time import monotonic
 from typing import Final
 from uuid import UUID
 
-import structlog
-from celery.exceptions import SoftTimeLimitExceeded
 from django.db.models import F
 from django.utils.translation import gettext_noop
 
 from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Conflict, DomainError, InvalidValue
+from tenants.base.worker.failure_log import FailureLog
 from tenants.compliance.exports.definitions.definitions import EXPORTS
 from tenants.compliance.exports.export import Export
 from tenants.compliance.exports.formats.xlsx import require_row_limit
@@ -66,7 +66,6 @@ MAX_RUN_S: Final = 5.0
 _TOO_MANY_ATTEMPTS: Final = gettext_noop(
     "The export could not be created. The operator's log has the details."
 )
-logger = structlog.get_logger(__name__)
 
 
 def run_due_jobs(
@@ -98,21 +97,14 @@ def run_slice_of_oldest_job(
     Return False if there is none to claim, or if the job must wait after an error. Otherwise, the
     tenant may have more to do.
     """
-    try:
+    with FailureLog("exports.job_failed", tenant_id=tenant_id):
         claim = claim_next_job(tenant_id, clock, lane)
         if claim is None:
             return False
-        _run_job_or_fail(claim, lane)
-    except ClaimLost:
-        pass
-    except SoftTimeLimitExceeded:
-        raise
-    # One tenant's failure must not delay the others.
-    except Exception as error:  # noqa: BLE001
-        # The claim is not released: the job is retried when the claim expires.
-        logger.error("exports.job_failed", tenant_id=tenant_id, error=type(error).__name__)
-        return False
-    return True
+        with suppress(ClaimLost):
+            _run_job_or_fail(claim, lane)
+        return True
+    return False  # the claim is not released: the job is retried when the claim expires
 
 
 def _run_job_or_fail(claim: JobClaim, lane: JobLane) -> None:

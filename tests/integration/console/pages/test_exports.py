@@ -258,7 +258,7 @@ def test_an_evidence_pack_is_verified_with_and_without_a_separate_proof(
 
     page = verify_upload(audrey, file=file, **({"proof": proof} if has_proof else {}))
 
-    assert "the signature is valid." in page
+    assert "Evidence pack: the signature is valid." in page
 
 
 def test_files_of_the_maximum_size_fit_in_a_request_and_larger_ones_are_refused(

@@ -105,6 +105,18 @@ def test_a_language_with_two_default_models_is_rejected(
     assert "Enter each language only once." in answer.content.decode()
 
 
+def test_a_star_is_not_a_language(company: Company, alice: Client, offered_model: str) -> None:
+    answer = submit_policy_form(
+        alice,
+        default_models_fast=offered_model,
+        default_models_fast_language_0="*",
+        default_models_fast_model_0=offered_model,
+    )
+
+    assert answer.status_code == 400
+    assert "Enter the identifier of a language, such as python." in answer.content.decode()
+
+
 def test_a_model_that_is_no_longer_offered_is_shown_as_such(
     company: Company, alice: Client, offered_model: str
 ) -> None:

@@ -1,0 +1,1 @@
+"""Parts of the tasks of all domains: how failures are logged, and metrics."""
