@@ -126,6 +126,7 @@ def _register_user(request: HttpRequest, token: str, email: str) -> TenantId:
     if find_provider_for_email(email) is not None:
         raise Forbidden("Sign in through your identity provider first.")
     password = request.POST.get("password", "")
+    # Wait for the slot first, so that no transaction is open while waiting.
     with hashing_slot(), transaction.atomic():
         user_id = create_user(
             email=email,

@@ -76,4 +76,4 @@ def _iterate_keys(context: CompletionContext) -> Iterator[tuple[_CacheKey, int]]
             yield (context.uri, context.prefix[key_start:end]), len(context.prefix) - end
         if start == 0:
             return
-        stop = start - 1
+        stop = start - 1  # before the line end of the line above

@@ -67,8 +67,8 @@ def index_file(
             bytes(digest) for digest in file.rows.values_list("chunk_digest", flat=True)
         }
     texts = _split_by_digest(file, upload.text, model=embedder.model)
-    new = {digest: text for digest, text in texts.items() if digest not in stored_digests}
-    vectors = _embed_texts(embedder, upload.path, list(new.values()))
+    new_texts = {digest: text for digest, text in texts.items() if digest not in stored_digests}
+    vectors = _embed_texts(embedder, upload.path, list(new_texts.values()))
     with tenant_scope(tenant_id):
         lock_tenant(tenant_id)
         if not file.is_allowed():
@@ -76,14 +76,14 @@ def index_file(
         file.rows.exclude(chunk_digest__in=list(texts)).delete()
         rows = [
             _build_row(file, digest, text, vector=vector, now=now)
-            for (digest, text), vector in zip(new.items(), vectors, strict=True)
+            for (digest, text), vector in zip(new_texts.items(), vectors, strict=True)
         ]
         # Another worker may have stored some of these chunks meanwhile. They are skipped here.
         RetrievalChunk.objects.bulk_create(rows, ignore_conflicts=True)
         _record_use(file.rows, now=now)
         if rows:
             _evict_surplus_chunks(file)
-    return len(new)
+    return len(new_texts)
 
 
 def record_matches(*, tenant_id: TenantId, chunk_ids: Iterable[UUID], now: datetime) -> None:
