@@ -35,12 +35,13 @@ def company() -> Company:
 @pytest.fixture(autouse=True)
 def _configured_scanners(tmp_path: Path) -> Iterator[None]:
     pem = GITHUB_KEY.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
-    keys = tmp_path / "keys.json"
+    keys_file = tmp_path / "keys.json"
     entry = {"key_identifier": "k1", "key": pem.decode(), "is_current": True}
-    keys.write_text(json.dumps({"public_keys": [entry]}))
+    keys_file.write_text(json.dumps({"public_keys": [entry]}))
     connect_to_redis().delete(REPORT_QUEUE)
+    # The reports of earlier tests must not count against the rate limit.
     connect_to_redis().delete("caret:throttle:api:leaks:127.0.0.1")
-    with override_settings(LEAK_REPORT_SECRET=SECRET, GITHUB_SCANNING_KEYS=str(keys)):
+    with override_settings(LEAK_REPORT_SECRET=SECRET, GITHUB_SCANNING_KEYS=str(keys_file)):
         yield
 
 
@@ -71,9 +72,11 @@ def report_as_github(
     )
 
 
-def is_revoked(company: Company, lookup_id: Any) -> bool:
-    """Process the queued reports, and return whether the key is revoked then."""
+def process_queued_reports() -> None:
     process_leak_reports(connect_to_redis(), now=timezone.now())
+
+
+def is_revoked(company: Company, lookup_id: Any) -> bool:
     view = find_key(actor=company.platform, lookup_id=lookup_id, now=timezone.now())
     return view.state is KeyState.REVOKED
 
@@ -84,6 +87,7 @@ def test_a_reported_key_is_revoked(company: Company) -> None:
     response = report({"texts": [f"key = '{created.text}'"], "place": "https://git.example.com"})
 
     assert response.status_code == 202
+    process_queued_reports()
     assert is_revoked(company, created.key.lookup_id)
 
 
@@ -103,6 +107,7 @@ def test_a_report_with_a_wrong_secret_is_refused(company: Company, secret: str |
     response = report({"texts": [created.text]}, secret=secret)
 
     assert (response.status_code, response.json()["code"]) == (401, "unauthenticated")
+    process_queued_reports()
     assert not is_revoked(company, created.key.lookup_id)
 
 
@@ -162,6 +167,7 @@ def test_a_report_signed_by_github_revokes_the_key(company: Company) -> None:
     response = report_as_github(json.dumps([unknown_token, leaked_token]).encode())
 
     assert response.status_code == 202
+    process_queued_reports()
     assert is_revoked(company, created.key.lookup_id)
 
 
@@ -184,6 +190,7 @@ def test_a_report_with_an_invalid_github_signature_is_refused(
     response = report_as_github(json.dumps([{"token": created.text}]).encode(), **forgery)
 
     assert response.status_code == 401
+    process_queued_reports()
     assert not is_revoked(company, created.key.lookup_id)
 
 
