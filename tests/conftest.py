@@ -47,8 +47,10 @@ def pytest_report_header() -> list[str]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Add Hypothesis tests to the deep suite, which draws new examples. Put the tests that end
-    shared processes last."""
+    """Add Hypothesis tests to the deep suite, which draws new examples.
+
+    Also put tests with the marker `last` at the end: they end processes that other tests share.
+    """
     if IS_DEEP:
         for item in items:
             if is_hypothesis_test(getattr(item, "obj", None)):
@@ -57,7 +59,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    gc.freeze()
+    gc.freeze()  # never search the objects that exist now
     gc.enable()
     gc.set_threshold(50_000, 20, 50)  # searches less often than by default (700, 10, 10)
 

@@ -1,4 +1,4 @@
-"""Globs, and paths that each does or does not exclude.
+"""Pairs of a glob and a path, each with the answer whether the glob excludes the path.
 
 The gateway, the console and the language server are tested with the same cases.
 """

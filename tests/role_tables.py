@@ -32,7 +32,7 @@ def only_for(
 
 def boundary(statuses: Statuses) -> list[Role]:
     """Return the weakest role that is allowed and the strongest that is refused, if they exist."""
-    # A conflict counts as allowed: a role that is allowed can get it.
+    # A conflict counts as allowed, because the permission is checked before conflicts.
     allowed = [
         role
         for role in STRONGEST_FIRST
@@ -45,7 +45,7 @@ def boundary(statuses: Statuses) -> list[Role]:
 def role_cases(table: Mapping[str, tuple[Any, Statuses]]) -> list[Any]:
     """Return parameters for each name of `table` and each role: the name's value, and the role.
 
-    All roles except the boundary are for the deep suite.
+    Only the deep suite uses the parameters with roles outside of the boundary.
     """
     return [
         pytest.param(

@@ -57,7 +57,7 @@ def _build_api() -> CaretApi:
         description=DESCRIPTION,
         urls_namespace="api",
         auth=[KeyAuth(), MemberAuth()],
-        docs_url=None,  # the page would load scripts from another origin
+        docs_url=None,  # django-ninja's page would load scripts from another origin
         openapi_url="openapi.json",
     )
     api.add_decorator(idempotent, mode="view")
@@ -122,8 +122,8 @@ def _respond_to_large_body(_request: HttpRequest, _error: RequestDataTooBig) -> 
 def _respond_to_invalid_request(_request: HttpRequest, error: ValidationError) -> HttpResponse:
     """Name the first invalid field and the reason, but not the value, which may be a secret."""
     first = error.errors[0]
-    # `loc` begins with the source. For a body, the name of the endpoint's parameter follows:
-    # ("query", "limit"), ("body", "body", "role").
+    # `loc` begins with the source. For a body, the name of the endpoint's parameter follows, which
+    # is always "body" in this API: ("query", "limit"), ("body", "body", "role").
     field = ".".join(str(part) for part in first["loc"][1:] if part != "body")
     return problem_response(Problem(422, "validation_failed", first["msg"], field or None))
 

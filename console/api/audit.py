@@ -35,7 +35,7 @@ class AuditEntryResponse(ResponseSchema):
     after: Any  # null: the target no longer exists; for a read: its filters
     address: str | None  # IP address; null: not a network request
     request_id: str  # "": not a network request
-    reason: str
+    reason: str  # "": no reason was given
     previous_hash: str  # in hex, of the entry before
     hash: str  # in hex; platform/docs/audit.md describes its input
 

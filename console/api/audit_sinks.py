@@ -103,6 +103,7 @@ def create(request: AuthenticatedRequest, body: CreateSink) -> Status[object]:
 )
 def test(request: AuthenticatedRequest, sink_id: uuid.UUID) -> TestResult:
     actor = actor_of(request)
+    # Raises BulkheadFull if the tenant has too many outgoing requests.
     with OUTBOUND_LIMIT.acquire(actor.tenant_id):
         return probe_sink(actor=actor, sink_id=sink_id, clock=timezone.now)
 

@@ -29,8 +29,8 @@ NO_SECOND_FACTOR: Final = Problem(
     "second_factor_required",
     "Your tenant requires two-factor authentication. Set it up in the console.",
 )
-_CALLER: Final = "_caret_caller"  # request attribute: the caller found by require_authentication
 NO_TENANT: Final = Problem(403, "no_active_tenant", "You are not a member of any tenant.")
+_CALLER: Final = "_caret_caller"  # request attribute: the caller found by require_authentication
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class KeyAuth(HttpBearer):
         """
         address = client_address(request)
         actor = authenticate_key(text=token, address=address, now=timezone.now())
-        note_credential(request)
+        note_credential(request)  # the server marks the connection as authenticated
         count_request(actor.rate_limit_key)
         return ServiceKeyCaller(actor)
 

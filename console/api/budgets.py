@@ -195,13 +195,14 @@ def _to_terms(body: CreateBudget | ChangeBudget) -> BudgetTerms:
 
 
 def _to_holder(body: CreateBudget) -> BudgetTarget:
-    """Return the tenant, team or user of the budget.
+    """Return the tenant, team or user of the budget. The target has no ID for the whole tenant.
 
     Raises InvalidValue if an ID is missing, or does not fit the scope.
     """
     ids = {BudgetScope.TEAM: body.team_id, BudgetScope.USER: body.user_id}
     for scope, field in ((BudgetScope.TEAM, "team_id"), (BudgetScope.USER, "user_id")):
-        if (ids[scope] is not None) != (body.scope is scope):
+        has_id, needs_id = ids[scope] is not None, body.scope is scope
+        if has_id != needs_id:
             raise InvalidValue(
                 field, f"This is required if the scope is {scope.value}, and not allowed otherwise."
             )

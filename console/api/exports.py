@@ -49,7 +49,7 @@ class DefinitionList(ResponseSchema):
 class ExportResponse(ResponseSchema):
     id: uuid.UUID
     definition: str
-    format: Annotated[str, Field(alias="media")]  # the query calls it `media`
+    format: Annotated[str, Field(alias="media")]  # ExportView calls it `media`
     since: datetime.datetime
     until: datetime.datetime  # exclusive
     state: JobState
@@ -57,7 +57,7 @@ class ExportResponse(ResponseSchema):
     rows_done: int
     rows_expected: int | None  # null: not known yet
     created_at: datetime.datetime
-    finished_at: datetime.datetime | None
+    finished_at: datetime.datetime | None  # null: not finished
     expires_at: datetime.datetime | None  # when the file is deleted; null: no file yet
     name: str  # of the file; "": no file yet
     num_bytes: int  # 0: no file yet
@@ -76,7 +76,7 @@ class RequestExport(RequestSchema, json_schema_extra={"example": _EXAMPLE}):
 
 class SignedUrlResponse(ResponseSchema):
     url: str  # begins with the public address of the console
-    path: str  # the URL without this address
+    path: str  # the URL without this public address
     expires_at: datetime.datetime
 
 

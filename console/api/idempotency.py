@@ -2,7 +2,7 @@
 
 A POST with an Idempotency-Key (1 to 255 visible ASCII characters) runs once. A retry within a day
 gets the first response, with the header `Idempotent-Replayed: true`. Error responses are not
-stored, so a corrected request may use the same key. Source:
+stored, so a corrected request may use the same Idempotency-Key. Source:
 draft-ietf-httpapi-idempotency-key-header.
 
 A request with an Idempotency-Key is one database transaction, so nothing in it may wait for other
@@ -38,7 +38,7 @@ from tenants.privacy.idempotency.operations import (
 )
 
 _HEADER: Final = "Idempotency-Key"
-_VALID_KEY: Final = re.compile(r"[\x21-\x7e]{1,255}")
+_VALID_IDEMPOTENCY_KEY: Final = re.compile(r"[\x21-\x7e]{1,255}")  # visible ASCII
 _FIRST_ERROR_STATUS: Final = 400
 RunOperation = Callable[[], HttpResponse]
 # Errors of _identify_request.
@@ -85,7 +85,7 @@ def _identify_request(request: HttpRequest, idempotency_key: str) -> IdempotentR
     Raises InvalidValue, RequestDataTooBig and the errors of require_authentication.
     """
     actor = require_authentication(request)
-    if _VALID_KEY.fullmatch(idempotency_key) is None:
+    if _VALID_IDEMPOTENCY_KEY.fullmatch(idempotency_key) is None:
         raise InvalidValue(_HEADER, "An Idempotency-Key must have 1 to 255 visible characters.")
     return IdempotentRequest(
         tenant_id=actor.tenant_id,
@@ -103,7 +103,7 @@ def _run_once(idempotent_request: IdempotentRequest, run_operation: RunOperation
 
     If the response is an error or cannot be stored, the operation's changes are rolled back.
     """
-    with tenant_scope(idempotent_request.tenant_id):
+    with tenant_scope(idempotent_request.tenant_id):  # begins the transaction
         try:
             stored_response = find_response(idempotent_request, now=timezone.now())
             if stored_response is not None:
@@ -131,7 +131,7 @@ def _make_conditional(request: HttpRequest, response: HttpResponse) -> HttpRespo
     """Add an ETag to a successful response. Return status 304 if the caller's version is current.
 
     `console.web.middleware.NoStoreMiddleware` forbids browsers and proxies to store the response.
-    Clients must store it and its ETag themselves. A streaming response gets no ETag.
+    A client must store the response and its ETag itself. A streaming response gets no ETag.
     """
     if response.streaming or response.status_code >= _FIRST_ERROR_STATUS:
         return response

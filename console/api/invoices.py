@@ -92,7 +92,10 @@ class InvoiceLineResponse(ResponseSchema):
 
 
 class InvoiceDocumentResponse(ResponseSchema):
-    """The issued document as canonical JSON: sorted names, no spaces. The list has its SHA-256."""
+    """The issued document as canonical JSON: sorted names, no spaces.
+
+    `InvoiceResponse.sha256` is the SHA-256 of these bytes.
+    """
 
     document_schema: Annotated[int, Field(alias="schema")]  # version of the format
     head: InvoiceHeaderResponse

@@ -68,7 +68,7 @@ class KeyResponse(ResponseSchema):
     scopes: list[str]  # sorted
     networks: list[str]  # networks that the key may be used from; empty: all
     issued_at: datetime  # of the current text
-    # The text before the last rotation is valid until then. Null: there is no such text.
+    # The time until which the text before the last rotation is valid. Null: there is no such text.
     previous_ends_at: datetime | None
 
     @staticmethod

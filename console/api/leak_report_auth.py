@@ -45,7 +45,9 @@ class _PublicKeys(msgspec.Struct, frozen=True):
 
 
 def authenticate_scanner(request: HttpRequest) -> bool | None:
-    """Return True if the request has the shared secret. For None, django-ninja refuses the request.
+    """Return True if the request has the shared secret, otherwise None.
+
+    For None, django-ninja refuses the request.
 
     Counts the request for the rate limit of its IP address. Raises ProblemRaised if the address
     sends too many requests.
@@ -60,7 +62,9 @@ def authenticate_scanner(request: HttpRequest) -> bool | None:
 
 
 def authenticate_github(request: HttpRequest) -> bool | None:
-    """Return True if GitHub signed the whole body. For None, django-ninja refuses the request.
+    """Return True if GitHub signed the whole body, otherwise None.
+
+    For None, django-ninja refuses the request.
 
     Counts the request for the rate limit of its IP address. Raises BadSetting, RequestDataTooBig,
     and ProblemRaised if the address sends too many requests.
@@ -91,7 +95,7 @@ def _is_signed(public_key: EllipticCurvePublicKey, signature: str, body: bytes) 
     return True
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=4)  # one file per process; more only in tests
 def _read_public_keys(path: Path) -> dict[str, EllipticCurvePublicKey]:
     """Return GitHub's public keys by their IDs. Keys that are not for ECDSA are left out.
 

@@ -24,7 +24,7 @@ router = Router(tags=["leak_reports"])
 MAX_TEXTS: Final = 100  # of one report
 MAX_CHARS: Final = 10_000  # of one text
 _FOR_REPORTERS: Final[dict[str, Any]] = {
-    "x-permissions": [],
+    "x-permissions": [],  # reporters have no role in a tenant
     "x-open-to": "reporters",
 } | SAFE_TO_REPEAT
 _EXAMPLE: Final = {

@@ -32,7 +32,7 @@ from tenants.security.authorization.directory import MemberRow
 router = Router(tags=["members"])
 tenant_router = Router(tags=["tenant"])
 
-Reason = Annotated[str, Field(max_length=MAX_REASON_CHARS)]
+Reason = Annotated[str, Field(max_length=MAX_REASON_CHARS)]  # for the audit log
 
 
 class TenantResponse(ResponseSchema):

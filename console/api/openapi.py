@@ -102,7 +102,7 @@ _IDEMPOTENCY_KEY: Final = {
     "in": "header",
     "name": "Idempotency-Key",
     "required": False,
-    "schema": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]+$"},
+    "schema": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]+$"},  # ASCII
     "description": "A text that the caller chooses; requests with the same text run only once.",
     "example": "8c1f6c1e-3b0e-4f6e-9c55-6a2d7a0f3b61",
 }
@@ -118,13 +118,14 @@ _IF_MATCH: Final = {
 }
 
 
-# In `openapi_extra`: see optimistic_locking.ACCEPTS_IF_MATCH.
+# A field of `openapi_extra`: the operation accepts If-Match (optimistic_locking.ACCEPTS_IF_MATCH).
 EXPECTED_VERSION_FIELD: Final = "x-expected-version"
 _SAFE_TO_REPEAT_FIELD: Final = "x-no-idempotency-key"
 # For `openapi_extra` of a POST that ignores an Idempotency-Key. It can run twice without harm: it
 # changes nothing, it rejects a second change, or a second change does no harm (as with a leak
-# report). Operations that return a file, or that wait for another system (which an idempotent
-# request may not, see idempotency.py), must be of this kind.
+# report). Two kinds of operations must be marked with it: those that return a file, because only
+# JSON responses are stored, and those that wait for another system, which an idempotent request may
+# not do (idempotency.py).
 SAFE_TO_REPEAT: Final = {_SAFE_TO_REPEAT_FIELD: True}
 
 

@@ -1,6 +1,6 @@
 """Optimistic locking: the request names the version that it replaces.
 
-It names the version in the header `If-Match`, or else in the field `expected_version` of the body.
+The request names it in the header `If-Match`, or else in the field `expected_version` of the body.
 If another version is in force, the error contains both versions. Its status is 412 for the header
 and 409 for the field.
 """
@@ -16,7 +16,7 @@ from console.api.openapi import EXPECTED_VERSION_FIELD
 from console.api.problems import Problem, ProblemRaised
 from tenants.base.errors import VersionConflict
 
-_ETAG: Final = re.compile(r'"v(\d{1,9})"')
+_ETAG: Final = re.compile(r'"v(\d{1,9})"')  # nine digits fit Postgres' integers
 _ANY_VERSION: Final = "*"
 # For `openapi_extra`: the operation accepts If-Match.
 ACCEPTS_IF_MATCH: Final = {EXPECTED_VERSION_FIELD: True}

@@ -33,6 +33,7 @@ from tenants.fleet.pools.model_catalog import (
 pools = Router(tags=["pools"], auth=OperatorKeyAuth())
 tenant_pools = Router(tags=["pools"], auth=OperatorKeyAuth())
 models = Router(tags=["models"], auth=OperatorKeyAuth())
+# For `openapi_extra`. Operators have scopes instead of a role's permissions.
 _FOR_OPERATORS: Final[dict[str, Any]] = {"x-permissions": [], "x-open-to": "operators"}
 _Text = Annotated[str, Field(max_length=1_000)]
 

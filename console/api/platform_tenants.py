@@ -60,7 +60,7 @@ class OperatorKeyAuth(HttpBearer):
         Raises Unauthenticated, and ProblemRaised if the key sent too many requests.
         """
         key = authenticate_operator_key(text=token, now=timezone.now())
-        note_credential(request)
+        note_credential(request)  # the server marks the connection as authenticated
         count_request(f"operator:{key.caller}")
         return key
 
@@ -72,6 +72,7 @@ class OperatorRequest(HttpRequest):
 
 
 router = Router(tags=["tenants"], auth=OperatorKeyAuth())
+# For `openapi_extra`. Operators have scopes instead of a role's permissions.
 _FOR_OPERATORS: Final[dict[str, Any]] = {"x-permissions": [], "x-open-to": "operators"}
 # A repeated request does no harm: a slug can be used only once, a member can become an owner only
 # once, and the same person can be invited twice.
@@ -197,6 +198,7 @@ def create(request: OperatorRequest, body: CreateTenant) -> Status[dict[str, Any
     onboarded = onboard_in_pools(
         new=NewTenant(**body.dict(exclude={"pools"})),
         pools=body.pools,
+        # A function, because the tenant has no ID yet.
         actor_for=lambda tenant_id: operator_as_actor(request, tenant_id),
         now=timezone.now(),
     )
@@ -229,7 +231,7 @@ def change(request: OperatorRequest, slug: str, body: ChangeTenant) -> TenantDir
             name=body.name,
             status=None if body.status is None else TenantStatus(body.status),
             grace_days=body.grace_days,
-            sets_trial="trial_ends_on" in body.model_fields_set,
+            sets_trial="trial_ends_on" in body.model_fields_set,  # false: left out, so unchanged
             trial_ends_on=body.trial_ends_on,
         ),
         reason=body.reason,
@@ -280,5 +282,5 @@ def operator_as_actor(request: OperatorRequest, tenant_id: TenantId) -> Actor:
         request.auth,
         tenant_id=tenant_id,
         address=client_address(request),
-        request_id=str(uuid4()),
+        request_id=str(uuid4()),  # the same in all audit entries of the request
     )

@@ -49,7 +49,7 @@ class ModelResponse(ResponseSchema):
 
 
 class ModelsResponse(ResponseSchema):
-    models: list[ModelResponse]  # by tier; the first of each tier is its default
+    models: list[ModelResponse]  # by tier; the first model of a tier is the tier's default
 
 
 class SetPolicy(RequestSchema, json_schema_extra={"example": _EXAMPLE}):

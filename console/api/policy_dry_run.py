@@ -26,7 +26,7 @@ from tenants.policy.overrides.queries import OverrideSubject, SubjectKind
 
 router = Router(tags=["policy"])
 
-_MAX_SHOWN: Final = 200  # number of members
+_MAX_AFFECTED_SHOWN: Final = 200  # number of e-mail addresses in a response
 _MAX_NAME_CHARS: Final = 512  # of paths and repositories, as in inference.gateway.receive
 _PREVIEW_EXAMPLE: Final = {"policy": serialize_policy(DEFAULT_POLICY)}
 _OVERRIDE_EXAMPLE: Final = {"override": {"features": ["inline"]}}
@@ -159,8 +159,8 @@ def explain(
 )
 def denials(request: AuthenticatedRequest, period: Query[DenialRange]) -> dict[str, object]:
     now = timezone.now()
-    reports = count_denials(actor=actor_of(request), num_days=period.days, now=now)
-    return {"denials": reports, "generated_at": now}
+    denial_counts = count_denials(actor=actor_of(request), num_days=period.days, now=now)
+    return {"denials": denial_counts, "generated_at": now}
 
 
 def _to_response(dry_run: DryRun) -> DryRunResponse:
@@ -168,7 +168,7 @@ def _to_response(dry_run: DryRun) -> DryRunResponse:
     return DryRunResponse(
         num_members=difference.num_members,
         num_affected=len(difference.affected),
-        affected=difference.affected[:_MAX_SHOWN] if dry_run.has_member_details else [],
+        affected=difference.affected[:_MAX_AFFECTED_SHOWN] if dry_run.has_member_details else [],
         fields=difference.fields,
         features_lost=difference.features_lost,
         features_gained=difference.features_gained,

@@ -40,14 +40,18 @@ UNAVAILABLE: Final = Problem(503, "unavailable", "Try again in a minute.", retry
 
 
 class ProblemRaised(Exception):
-    """An error of the API itself, besides DomainError. Its response is `problem`."""
+    """An error that the API itself raises. Operations raise DomainErrors instead.
+
+    The response is `problem`.
+    """
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem.code)
         self.problem = problem
 
 
-_STATUS: Final[dict[type[DomainError], int]] = {
+# Each DomainError is an instance of exactly one of these classes.
+_STATUS_BY_ERROR: Final[dict[type[DomainError], int]] = {
     Unauthenticated: 401,
     Forbidden: 403,
     NotFound: 404,
@@ -59,7 +63,7 @@ _STATUS: Final[dict[type[DomainError], int]] = {
 
 def build_problem(error: DomainError) -> Problem:
     field = error.field if isinstance(error, InvalidValue) else None
-    status = next(status for kind, status in _STATUS.items() if isinstance(error, kind))
+    status = next(status for kind, status in _STATUS_BY_ERROR.items() if isinstance(error, kind))
     versions = (
         (error.current_version, error.expected_version)
         if isinstance(error, VersionConflict)

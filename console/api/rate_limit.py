@@ -35,6 +35,7 @@ def count_request(caller: str) -> None:
         _log.warning("api.request_not_counted")
         return
     if int(count) > MAX_PER_MINUTE:
+        # `left_s` is rounded, so it is 0 at the very end of the window.
         raise ProblemRaised(_build_problem(max(1, int(left_s))))
 
 

@@ -74,7 +74,7 @@ class ReportResponse(ResponseSchema):
     complete_until: datetime.datetime | None
     generated_at: datetime.datetime
     definition_version: int  # of the definitions of metrics
-    min_users: int  # groups with fewer users are suppressed; 1: no group is
+    min_users: int  # groups with fewer users are suppressed; 1: no group is suppressed
     sources: dict[str, str]  # by count: whether the server observes it or the client reports it
 
 

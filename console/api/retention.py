@@ -32,8 +32,10 @@ class RetentionRunResponse(ResponseSchema):
     cutoff: datetime.datetime  # older rows are deleted
     # Numbers of rows: opening + created - deleted = closing. `created`, `closing`, `held` and
     # `finished_at` are null while the purge is running or paused.
-    opening: int  # at the end of the previous purge, or if there is none, at the beginning
-    created: int | None  # since then
+    # At the end of the previous purge. Without a previous purge, and for data that is also deleted
+    # between purges (the retrieval index, idempotency records): at the beginning of this purge.
+    opening: int
+    created: int | None  # rows created since `opening` was counted
     deleted: int  # so far
     closing: int | None  # at the end
     held: int | None  # old enough to be deleted, but kept, for example by a legal hold
@@ -57,8 +59,9 @@ class DataClassResponse(ResponseSchema):
     reason: str  # of the rule
     records: int | None  # number of rows; null: the rows of this class are not counted by tenant
     oldest_at: datetime.datetime | None  # time of the oldest row; null: none, or not counted
-    due: int  # number of rows that the next purge deletes
-    # Number of rows that are old enough to be deleted, but kept, for example by a legal hold.
+    due: int  # number of rows that the next purge deletes; also 0 if rows are not counted
+    # Number of rows that are old enough to be deleted, but kept, for example by a legal hold. It is
+    # also 0 if rows are not counted.
     held: int
     overdue: int  # number of rows that should have been deleted by now; normally 0
     last_run: RetentionRunResponse | None  # null: no purge yet

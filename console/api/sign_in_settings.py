@@ -193,6 +193,7 @@ def put_saml_provider(request: AuthenticatedRequest, body: SetSamlProvider) -> S
     actor = actor_of(request)
 
     def fetch(url: str) -> str:
+        # Raises BulkheadFull if the tenant has too many outgoing requests.
         with OUTBOUND_LIMIT.acquire(actor.tenant_id):
             return fetch_metadata(url)
 
@@ -244,6 +245,7 @@ def claim(request: AuthenticatedRequest, body: ClaimDomain) -> Status[object]:
 )
 def verify(request: AuthenticatedRequest, domain_id: uuid.UUID) -> DomainView:
     actor = actor_of(request)
+    # Raises BulkheadFull if the tenant has too many outgoing requests.
     with OUTBOUND_LIMIT.acquire(actor.tenant_id), _exempt_own_session(request) as session_key:
         return verify_domain(
             actor=actor,

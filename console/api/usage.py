@@ -28,7 +28,7 @@ class UsageDayResponse(ResponseSchema):
     errors: int  # requests that ended with an error
     prompt_tokens: int
     prompt_tokens_with_cache_info: int  # of requests whose engine reported cached tokens
-    cached_tokens: int  # the part of these tokens that was in the prefix cache
+    cached_tokens: int  # the part of prompt_tokens_with_cache_info that was in the prefix cache
     generated_tokens: int
 
 

@@ -80,7 +80,7 @@ def _contents_by_name(version: int) -> Mapping[str, bytes]:
 
 
 def _document_files() -> Mapping[str, Path]:
-    """Return the images, and the JSON file, to which the help pages link.
+    """Return the images and openapi.json, to which the help pages link.
 
     Empty if platform/docs is not installed.
     """

@@ -1,8 +1,8 @@
 """Charts of values over time, as stacked columns or lines, with their data table.
 
 The drawing has WIDTH x HEIGHT units, with its origin at the top left. The browser stretches it to
-the size of the page. Circles and visible text would be distorted, so it contains neither. A
-script (charts.js) replaces the drawing by an interactive version with the same rows.
+the size of the page. Circles and visible text would be distorted, so the drawing contains neither.
+A script (charts.js) replaces the drawing by an interactive version with the same rows.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -213,15 +213,15 @@ def _build_chart(
         rules=tuple(round(HEIGHT * (1 - scale.to_share(tick)), 2) for tick in scale.ticks),
         ticks=tuple(unit.short(tick) for tick in reversed(scale.ticks)),
         labels=_axis_labels([time.label for time in times]),
-        legend=tuple((kind, line.name) for kind, line in enumerate(series, 1)),
-        head=tuple(line.name for line in series),
+        legend=tuple((kind, item.name) for kind, item in enumerate(series, 1)),
+        head=tuple(item.name for item in series),
         rows=rows,
     )
 
 
 def _by_time(series: Sequence[Series]) -> list[tuple[Value, ...]]:
     """Return the values of all series for each time."""
-    return list(zip(*(line.values for line in series), strict=True))
+    return list(zip(*(item.values for item in series), strict=True))
 
 
 def _table_row(
@@ -241,7 +241,7 @@ def _table_row(
 
 
 def _describe_row(series: Sequence[Series], row: ChartTableRow) -> str:
-    cell_texts = (f"{line.name} {cell.text}" for line, cell in zip(series, row.cells, strict=True))
+    cell_texts = (f"{item.name} {cell.text}" for item, cell in zip(series, row.cells, strict=True))
     return f"{row.time.label}: {', '.join(cell_texts)}"
 
 
@@ -256,6 +256,7 @@ def _shapes_at(
         height = max(_MIN_HEIGHT, HEIGHT * scale.to_share(value))
         stack_y -= height
         x, width = index * step + gap / 2, step - gap
+        # `stack_y` can be negative, because each shape has at least _MIN_HEIGHT.
         shapes.append(
             ChartShape(
                 kind, round(x, 2), round(max(0, stack_y), 2), round(width, 2), round(height, 2)
@@ -280,9 +281,9 @@ def _line_path(values: Sequence[Value], step: float, scale: Scale) -> str:
     return "".join(commands)
 
 
-def _axis_labels(times: Sequence[str]) -> tuple[str, ...]:
+def _axis_labels(labels: Sequence[str]) -> tuple[str, ...]:
     """Return the first and the last label, and evenly spaced labels between them."""
-    num = min(_MAX_LABELS, len(times))
+    num = min(_MAX_LABELS, len(labels))
     if num < 2:
-        return tuple(times)
-    return tuple(times[round(index * (len(times) - 1) / (num - 1))] for index in range(num))
+        return tuple(labels)
+    return tuple(labels[round(index * (len(labels) - 1) / (num - 1))] for index in range(num))

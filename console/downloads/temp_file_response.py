@@ -19,7 +19,7 @@ _CHUNK_BYTES: Final = 1 << 16
 def temp_file_response(
     request: HttpRequest, write: Callable[[IO[bytes]], object], *, name: str, content_type: str
 ) -> StreamingHttpResponse:
-    """Return a download of the file whose content `write` produces.
+    """Return a download of the file whose content `write` produces. The response closes the file.
 
     `name` is the file name with its extension. Raises the errors of `write`, and OSError if the
     disk is full.

@@ -33,6 +33,6 @@ def policy_with(*, style_nonce: str, connects_to: str) -> str:
 
 
 def policy_with_data_images() -> str:
-    """Return the policy of a page whose style sheet contains images, as Swagger UI's does."""
+    """Return the policy of a page whose style sheet has images as data: URLs, like Swagger UI's."""
     replacements = {"img-src 'self'": "img-src 'self' data:"}
     return "; ".join(replacements.get(directive, directive) for directive in _DIRECTIVES)

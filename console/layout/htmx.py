@@ -39,4 +39,5 @@ def is_htmx_fragment(request: HttpRequest) -> bool:
     details = getattr(request, "htmx", None)  # set by HtmxMiddleware
     if not isinstance(details, HtmxDetails):
         return False
+    # HtmxDetails is true if htmx sent the request.
     return bool(details) and not details.boosted and not details.history_restore_request

@@ -1,4 +1,6 @@
-"""Pages that require a permission. The permission is checked before the step-up:
+"""Pages that require a permission.
+
+The permission is checked before the step-up, in which the user authenticates again:
 
 @member_required
 @permission_required(Permission.WRITE_AUDIT_SINKS)

@@ -21,7 +21,8 @@ _P = Permission
 # and the longer word has at most _MAX_ENDING_CHARS after them.
 _MIN_STEM_CHARS: Final = 5
 _MAX_ENDING_CHARS: Final = 3
-_PLURALS: Final = ("s", "es", "e", "en", "n")  # "keys" also finds "key"
+# Endings of plurals in English and German: "keys" also finds "key".
+_PLURALS: Final = ("s", "es", "e", "en", "n")
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +140,7 @@ ENTRIES: Final = (
 def find_entries(actor: Actor, words: list[str]) -> list[SearchEntry]:
     """Return the entries that have all words, and whose page the actor may open.
 
-    Return none if there are no words.
+    Return an empty list if there are no words.
     """
     if not words:
         return []

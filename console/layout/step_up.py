@@ -88,6 +88,7 @@ def _has_recent_authentication(request: HttpRequest) -> bool:
     authenticated_at_s = [
         record["at"] for record in get_authentication_records(request, request.user)
     ]
+    # provider_signed_in_at_s returns 0 if no provider authenticated the user.
     last_s = max([*authenticated_at_s, provider_signed_in_at_s(request)])
     return bool(time.time() - last_s < app_settings.REAUTHENTICATION_TIMEOUT)
 

@@ -66,8 +66,8 @@ class Secret(StrEnum):
 
 KNOWN_NETWORK_S: Final = 30 * 24 * 3600  # the time for which a network is known after a sign-in
 # Attempts for one account within MAX_WAIT_S. Each known browser and each known network has this
-# limit for itself. All others share it. The limit for codes is lower, because there are only a
-# million codes, and three of them are valid at any time.
+# limit for itself. All other browsers and networks share one limit. The limit for codes is lower,
+# because there are only a million codes, and three of them are valid at any time.
 MAX_ATTEMPTS: Final = {
     Secret.PASSWORD: 10,
     Secret.STEP_UP_PASSWORD: 10,
@@ -147,9 +147,10 @@ def is_known_network(*, account: str, address: str) -> bool:
 
 
 def count_request_of_network(*, address: str, purpose: str = "sign-in") -> AttemptThrottled | None:
-    """Count a request that guesses at no account. None: it is within the limit of its network.
+    """Count a request that only its network limits, such as a sign-in with a passkey.
 
-    Each purpose has its own counter for each network. Raises redis.RedisError.
+    None: it is within the limit of its network. Each purpose has its own counter for each network.
+    Raises redis.RedisError.
     """
     return _count_attempt([_network_counter(address, purpose)])
 

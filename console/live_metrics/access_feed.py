@@ -78,6 +78,7 @@ class AccessFeed:
     async def _follow(self, connection: Redis) -> None:
         """Subscribe, and set the events of published changes. Raises RedisError, OSError."""
         async with connection.pubsub() as pubsub:
+            # Messages contain a session key or user ID (ACCESS_CHANGED), or a tenant ID (CHANGED).
             await pubsub.subscribe(ACCESS_CHANGED, CHANGED)
             while True:
                 message = await pubsub.get_message(timeout=_PING_EVERY_S)
@@ -85,7 +86,7 @@ class AccessFeed:
                     self._on_message(message)
 
     def _on_message(self, message: dict[str, Any]) -> None:
-        if message["type"] == "subscribe":  # changes before this were missed
+        if message["type"] == "subscribe":  # earlier changes were missed
             watchers = set().union(*self._watchers.values())
         else:
             watchers = self._watchers.get(message["data"].decode(), set())

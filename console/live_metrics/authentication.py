@@ -20,7 +20,7 @@ from console.sign_in.sessions.session_store import SessionStore
 from tenants.base.permissions import Permission
 from tenants.security.authorization.actor import Actor
 
-_SCHEMES: Final = {"ws": "http", "wss": "https"}
+_SCHEMES: Final = {"ws": "http", "wss": "https"}  # HTTP scheme by the scheme of the socket
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +37,9 @@ class Viewer:
 def authenticate_viewer(scope: dict[str, Any]) -> Viewer | None:
     """Return the viewer.
 
-    None: the socket does not come from our own page, nobody is signed in, or the user may not see
-    the figures. `scope` is the ASGI scope of the socket. Each call makes three queries, so that the
-    end of a session or membership takes effect at once.
+    None: the socket does not come from our own page, nobody is signed in, a required second factor
+    is missing, or the user may not see the figures. `scope` is the ASGI scope of the socket. Each
+    call makes three queries, so that the end of a session or membership takes effect at once.
     """
     request = _request_of(scope)
     if not _is_own_page(request):

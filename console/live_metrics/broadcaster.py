@@ -37,7 +37,8 @@ class TooManyViewers(Exception):
 class _Subscription(Generic[_Reading]):
     """The shared figures of one subject."""
 
-    changed: asyncio.Condition = field(default_factory=asyncio.Condition)  # `latest` is new
+    # Notified of each new `latest`.
+    changed: asyncio.Condition = field(default_factory=asyncio.Condition)
     latest: _Reading | None = None  # None: nothing was read yet
     num_read: int = 0  # readings so far
     num_sockets: int = 0  # a viewer can have several

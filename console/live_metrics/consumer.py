@@ -30,7 +30,8 @@ from tenants.usage.requests.last_minute import LastMinute, read_last_minute
 # Close codes.
 ENDED: Final = 4401  # live_metrics.js asks the user to reload the page
 BUSY: Final = 1013  # live_metrics.js connects again later
-CHECK_EVERY_S: Final = 60.0  # even without a notification, which may be missed
+# The access is checked at least this often, because a notification may be missed.
+CHECK_EVERY_S: Final = 60.0
 _PAUSE_S: Final = 0.3  # between two checks, if notifications arrive constantly
 _MAX_SEND_S: Final = 5.0  # for one message
 # Each of these threads occupies a connection to Postgres during a query.

@@ -32,7 +32,7 @@ from tenants.fleet.pools.scraping.installation_status import (
 
 # Enough for a smooth curve. Ten times as many steps would take 0.1 s to compute.
 _CURVE_STEPS: Final = 240
-# Labels by the name of the input in CapacityInputs.
+# Labels by the name of the input in CapacityInputs, where a replica counts as one GPU.
 _FIELDS: Final = {
     "requests_per_s": gettext_lazy("Requests per second"),
     "burst": gettext_lazy("Peak, as a multiple of this rate"),
@@ -93,6 +93,7 @@ def check_model(plan: CapacityPlan, first_tokens: Iterable[FirstToken]) -> Model
     most_frequent = max(first_tokens, key=lambda first_token: first_token.count, default=None)
     if most_frequent is None:
         return None
+    # Exactly one row has the hit rate of the plan.
     (predicted,) = (
         row.sustained for row in plan.hit_rates if row.hit_rate == plan.figures.hit_rate
     )
@@ -138,7 +139,7 @@ def capacity(request: HttpRequest, operator: OperatorView) -> HttpResponse:
             picture = draw_plot(plan, steps=_CURVE_STEPS, labels=_plot_labels(plan.num_gpus))
         except InvalidInput as error:
             errors = _errors_by_field(str(error))
-    is_for_measured_load = "requests_per_s" in measured and not entered.keys() & _LOAD_FIELDS
+    is_for_measured_load = "requests_per_s" in measured and _LOAD_FIELDS.isdisjoint(entered)
     context = {
         "title": gettext("Capacity"),
         "fields": [_build_field(name, request, measured, errors) for name in _FIELDS],

@@ -144,6 +144,7 @@ def _csv_response(fleet_cost: FleetCost) -> HttpResponse:
         per_1000 = "" if table_row.per_1000 is None else f"{table_row.per_1000:.6f}"
         lines.append(
             (
+                # The total has no pool.
                 *(row.pool or "all", counts.requests, counts.prompt_tokens),
                 *(counts.generated_tokens, counts.accepted_tokens, f"{row.replica_hours:.2f}"),
                 *(f"{table_row.cost:.2f}", per_1000),

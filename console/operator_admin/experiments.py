@@ -1,6 +1,7 @@
 """Experiments of the installation: operators create, start and stop them.
 
-Each change needs a reason and a step-up. The results are shown on the tenants' own pages.
+Each change needs a reason and a step-up (an authenticator code). The results are shown on the
+tenants' own pages.
 """
 
 from typing import Any, Final
@@ -35,6 +36,7 @@ _FIELDS: Final = (
     *("files_share", "suffix_share"),
 )
 _MAX_WEIGHT_DIGITS: Final = 4
+_DEFAULT_WEIGHT: Final = "1"  # the text of an empty field
 _STARTED: Final = _("Experiment started. Gateways apply this within a second.")
 
 
@@ -55,7 +57,7 @@ def change(request: HttpRequest, operator: OperatorView, action: str) -> HttpRes
 def _create(request: HttpRequest, operator: OperatorView) -> None:
     """Create and start an experiment. Raises DomainError."""
     form, reason, now = request.POST, request.POST.get("reason", ""), timezone.now()
-    weight = _read_weight(form.get("weight_0", "") or "1")
+    weight = _read_weight(form.get("weight_0", "") or _DEFAULT_WEIGHT)
     others = [variant for row in _ROWS if (variant := _read_variant(request, row)) is not None]
     new = NewExperiment(
         name=form.get("name", "").strip(),
@@ -100,7 +102,7 @@ def _read_variant(request: HttpRequest, row: int) -> VariantEntry | None:
         return None
     return VariantEntry(
         name=fields["variant"].strip(),
-        weight=_read_weight(fields["weight"] or "1"),
+        weight=_read_weight(fields["weight"] or _DEFAULT_WEIGHT),
         layout=fields["layout"] or None,
         ranking=fields["ranking"] or None,
         filter=fields["filter"] or None,

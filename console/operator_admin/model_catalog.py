@@ -1,6 +1,6 @@
 """The model catalogue, and the pools that are assigned to tenants.
 
-Each change needs a step-up.
+Each change needs a step-up: the operator enters an authenticator code.
 """
 
 from dataclasses import dataclass
@@ -46,7 +46,7 @@ _MAX_POSITION_DIGITS: Final = 4
 @dataclass(frozen=True, slots=True)
 class CatalogRow:
     entry: CatalogEntry
-    # Slugs of the plans whose latest prices include the model, as text. "": none.
+    # Slugs of the plans whose latest prices have their own price for the model, as text. "": none.
     priced_in: str
 
 
@@ -143,7 +143,7 @@ def _operator_as_actor(request: HttpRequest, operator: OperatorView) -> Actor:
         operator,
         tenant_id=find_by_slug(request.POST.get("tenant", "").strip()).tenant_id,
         address=client_address(request),
-        request_id=str(uuid4()),
+        request_id=str(uuid4()),  # the same in all audit entries of the request
     )
 
 

@@ -54,6 +54,7 @@ def build_installation_context(installation: InstallationStatus) -> dict[str, An
     return {
         "installation": installation,
         "read_at": datetime.now(UTC),
+        # None: the figures cover the time since each gateway's start.
         "window_minutes": None if window_s is None else max(1, round(window_s / 60)),
     }
 

@@ -1,7 +1,7 @@
 """The indexes of public code: operators build them, and choose the one that gateways use.
 
-Each change needs a reason and a step-up. A tenant's policy decides whether gateways compare its
-completions with the index in use.
+Each change needs a reason and a step-up (an authenticator code). A tenant's policy decides whether
+gateways compare its completions with the index in use.
 """
 
 from typing import Any, Final

@@ -41,8 +41,8 @@ def end_session(request: HttpRequest) -> None:
 def operator_of(request: HttpRequest) -> OperatorView | None:
     """Return the signed-in operator; None: nobody is signed in, or the operator was disabled.
 
-    Makes at most one query in each request, so that the disabling of an operator takes effect at
-    once.
+    The first call in each request makes a query, so that the disabling of an operator takes effect
+    at once. Further calls return the same result.
     """
     if _CACHED_OPERATOR not in request.__dict__:
         request.__dict__[_CACHED_OPERATOR] = _find_operator(request)

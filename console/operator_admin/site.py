@@ -96,7 +96,7 @@ def navigation_items(request: HttpRequest) -> list[AdminNavigationItem]:
         AdminNavigationItem(
             str(label),
             reverse(f"operators:{name}"),
-            _ICONS.get(name, "more"),
+            _ICONS[name],
             current == name or current in subpages,
         )
         for label, name, subpages in _NAVIGATION

@@ -173,7 +173,7 @@ def _to_row(slow_request: SlowRequest) -> SlowRow:
         total_ms=total_ms,
         target_x=min(WIDTH, slow_request.explanation.target_ms / total_ms * WIDTH),
         bars=[_to_stage_bar(stage, total_ms) for stage in slow_request.explanation.stages],
-        main_finding=slow_request.explanation.findings[0],
+        main_finding=slow_request.explanation.findings[0],  # there is always at least one
         other_findings=slow_request.explanation.findings[1:],
     )
 

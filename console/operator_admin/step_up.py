@@ -121,7 +121,10 @@ def build_switch(set_running: SetRunning, *, is_running: bool) -> Apply:
 
 
 def check_code(request: HttpRequest, operator: OperatorView) -> str | None:
-    """Check the submitted code. Return an error message; None if it is right or not needed."""
+    """Check the submitted code. Return an error message; None if it is right or not needed.
+
+    After a right code, no other code is needed for CONFIRMED_S.
+    """
     if session.is_confirmed(request):
         return None
     code = request.POST.get("code", "")

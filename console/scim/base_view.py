@@ -48,7 +48,7 @@ _SCIM_ERRORS: Final[dict[type[DomainError], type[SCIMException]]] = {
     Forbidden: ForbiddenException,
     NotFound: NotFoundException,
     InvalidValue: InvalidValueException,
-    Conflict: UniquenessException,
+    Conflict: UniquenessException,  # the SCIM error with status 409
 }
 
 
@@ -143,9 +143,7 @@ def json_response(document: dict[str, Any], *, status: int = 200) -> HttpRespons
 def precondition_of(request: HttpRequest) -> Callable[[Resource[Any]], None]:
     """Return a check of a resource's version against `If-Match`.
 
-    If the request has no such header, each version passes.
-
-    The check raises PreconditionFailedException.
+    The check raises PreconditionFailedException. Without the header, every version passes.
     """
     if_match = request.headers.get("If-Match")
 
@@ -175,12 +173,12 @@ def _authenticate(request: HttpRequest) -> Actor:
         actor = authenticate_scim_token(
             token.strip(),
             address=client_address(request),
-            request_id=str(uuid4()),
+            request_id=str(uuid4()),  # the same in all audit entries of the request
             now=timezone.now(),
         )
     if actor is None:
         raise UnauthorizedException
-    note_credential(request)
+    note_credential(request)  # the server marks the connection as authenticated
     count_request(f"scim:{actor.tenant_id}")
     return actor
 
@@ -190,7 +188,11 @@ def _error_detail(error: DomainError) -> str:
 
 
 def _error_response(error: Error, retry_after_s: int | None = None) -> HttpResponse:
-    """Return the error. `retry_after_s` is for status 429; None: all request slots are occupied."""
+    """Return the error.
+
+    `retry_after_s` is the Retry-After header for status 429; None: the time for which a client
+    should wait if all request slots are occupied.
+    """
     response = json_response(error.model_dump(), status=error.status or 500)
     if error.status == 429:
         response["Retry-After"] = str(retry_after_s or _RETRY_AFTER_BUSY_S)

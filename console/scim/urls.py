@@ -43,5 +43,5 @@ urlpatterns = [
     path(".search", scim_endpoint(post=reject_unimplemented)),
     path("Bulk", scim_endpoint(post=reject_unimplemented)),
     path("Me", scim_endpoint(get=reject_unimplemented)),
-    re_path("^", _UNKNOWN_PATH),
+    re_path("^", _UNKNOWN_PATH),  # every other path
 ]

@@ -57,7 +57,7 @@ def find_member(request: HttpRequest) -> CurrentMember | None:
         user_id=user_id,
         role=tenant.role,
         address=client_address(request),
-        request_id=str(uuid4()),
+        request_id=str(uuid4()),  # the same in all audit entries of the request
         is_closing=tenant.status is TenantStatus.CLOSING,
     )
     other_tenants = [row for row in memberships if row is not tenant]

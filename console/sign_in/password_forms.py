@@ -29,6 +29,7 @@ class ChangePasswordForm(NewPasswordForm):
         strip=False,
         widget=forms.PasswordInput(attrs={"autocomplete": "current-password"}),
     )
+    # clean_password needs the current password, so that field must come first.
     field_order = ("current_password", "password")
 
     def clean_password(self) -> str:

@@ -33,8 +33,8 @@ _PAGES: Final = MappingProxyType(
 @dataclass(frozen=True, slots=True)
 class _Banner:
     reason: str  # a StopReason
-    since: datetime | None  # as in ServiceStop
-    ends_on: date | None  # as in ServiceStop
+    since: datetime | None  # when the completions stopped; None: unknown, or a trial
+    ends_on: date | None  # last day of the trial, or day of the closing; None: neither
     url: str  # of the page that helps; "": the member may not open it
 
 

@@ -12,13 +12,14 @@ from django.utils.translation import gettext, gettext_noop
 
 from tenants.compliance.audit_sinks.delivery import BAD_STATUS
 
-_PLACEHOLDER: Final = re.compile(r"%\\\((\w+)\\\)s")  # a placeholder, after re.escape
+_PLACEHOLDER: Final = re.compile(r"%\\\((\w+)\\\)s")  # such as %(error)s, after re.escape
 _WORDINGS_WITH_VALUES: Final = (
     BAD_STATUS,
     gettext_noop("The endpoint did not respond (%(error)s)."),
     gettext_noop("The mail server did not accept the message (%(error)s)."),
 )
-# Errors of caret.foundation.egress.http_client, which has no translation catalogue.
+# Errors of caret.foundation.egress.http_client, which has no translation catalogue. They are listed
+# here so that the console's catalogue contains them. A test compares the list with that module.
 HTTP_CLIENT_ERRORS: Final = (
     gettext_noop("The request timed out."),
     gettext_noop("The response was too large."),

@@ -15,6 +15,7 @@ _UPPER_CASE: Final = (
     *("json5", "jsonl", "mdx", "php", "qml", "sas", "scss", "sparql", "sql", "svg", "toml"),
     *("wgsl", "xhtml", "xml", "xsl", "yaml"),
 )
+# Languages whose display name is not simply the identifier with a capital first letter.
 _LANGUAGES: Final = {
     **{name: name.upper() for name in _UPPER_CASE},
     "asciidoc": "AsciiDoc",
@@ -138,7 +139,8 @@ def display_name(kind: str, value: str) -> str:
     """Return the display name of an identifier.
 
     `kind` is "language", "editor" or another breakdown, such as "model". Values of other breakdowns
-    have no display names and are returned unchanged.
+    have no display names and are returned unchanged. The name of an unlisted language or editor is
+    the identifier with a capital first letter.
     """
     table = _TABLES.get(kind)
     if table is None:

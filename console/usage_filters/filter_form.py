@@ -36,6 +36,7 @@ _DEFAULT_RANGE: Final = "7d"
 _MAX_NAME_CHARS: Final = 100
 # Stands in URLs for the value "". Usage records have this value if the client sent none.
 UNKNOWN: Final = "-"
+# Titles of the filters, by parameter.
 _LABELS: Final[Mapping[str, str | Promise]] = {
     "language": _("Language"),
     "editor": _("Editor"),
@@ -111,7 +112,7 @@ class UsageFilters:
 
     form: UsageFilterForm  # contains the errors of the URL
     report_query: ReportQuery
-    range: str  # a key of RANGES
+    range: str  # one of RANGES
     parameters: Mapping[str, str]  # for URLs with this period and these filters
 
     @property
@@ -182,7 +183,7 @@ class UsageFilters:
         ]
 
     def with_filter(self, **values: str) -> str:
-        """Return the query string with further or other parameters. A value "" becomes UNKNOWN."""
+        """Return the query string with added or changed parameters. A value "" becomes UNKNOWN."""
         return self._with(**{name: value or UNKNOWN for name, value in values.items()})
 
     def _with(self, **changes: str) -> str:
@@ -243,12 +244,16 @@ def _to_query(cleaned: Mapping[str, Any], range_name: str, now: datetime) -> Rep
 
 
 def _choose_start(last_day: date, today: date) -> date:
-    """Return the first day of a custom range without a start."""
+    """Return the first day of a custom range without a start: that of the default range.
+
+    If the default range begins after `last_day`, the custom range has only its last day.
+    """
     default_start = today + timedelta(days=1 - _NUM_DAYS[_DEFAULT_RANGE])
     return min(default_start, last_day)
 
 
 def _to_filter(cleaned: Mapping[str, Any]) -> ReportFilter:
+    """Return the filter. None in a filter means every value, and "" the value of UNKNOWN."""
     values = {name: cleaned.get(name) or None for name in COLUMNS}
     filter_values = {name: "" if value == UNKNOWN else value for name, value in values.items()}
     return ReportFilter(**filter_values, team_id=cleaned.get("team"))

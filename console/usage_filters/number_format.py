@@ -95,10 +95,11 @@ def describe_change(
     amount = format_number(abs(difference) * 100, 1)
     sign = "+" if difference > 0 else "−"
     text = f"{amount} {gettext('points')}" if is_share else format_percent(amount)
-    is_better = (difference > 0) == (better == "more")
     is_noise = abs(difference) <= noise
     icon = "rise" if difference > 0 else "fall"
-    tone = "" if not better or is_noise else ("good" if is_better else "bad")
+    tone = ""
+    if better and not is_noise:
+        tone = "good" if (difference > 0) == (better == "more") else "bad"
     return FigureChange(f"{sign}{text}", icon, tone, is_noise)
 
 

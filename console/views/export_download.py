@@ -1,7 +1,7 @@
 """Download of an export's file by a signed URL, which needs neither a session nor an API key.
 
 The file is stored in pieces. They are read one at a time, each with a short database access. A slow
-client occupies the memory for one piece and one of its tenant's download slots, for at most MAX_S.
+client occupies one download slot of its tenant, and the memory of one piece, for at most MAX_S.
 """
 
 import threading
@@ -25,7 +25,7 @@ from console.sign_in.current_member import client_address
 from tenants.base.errors import NotFound
 from tenants.compliance.exports.jobs.download import Download, open_download, require_valid_link
 
-MAX_S: Final = 900.0  # duration of one download
+MAX_S: Final = 900.0  # maximum duration of one download
 MAX_AT_ONCE: Final = 2  # downloads of one tenant in this process
 _BUSY: Final = Problem(
     429,
@@ -38,7 +38,8 @@ _BUSY: Final = Problem(
 class _ClientTooSlow(Exception):
     """A download took longer than MAX_S.
 
-    The exception closes the connection. The client notices that bytes are missing.
+    The exception closes the connection. The client notices that bytes are missing, because the
+    response has a Content-Length.
     """
 
 
@@ -143,6 +144,7 @@ class _DownloadBody:
         try:
             return next(self._pieces, None)
         finally:
+            # A transaction around the download, as in a test, needs the connection until its end.
             if not connection.in_atomic_block:
                 connection.close()
 

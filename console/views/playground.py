@@ -80,7 +80,7 @@ def playground(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 def start(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     """Create the playground's key, and return it as JSON.
 
-    Starts are limited for each user, because each one publishes a snapshot.
+    The starts of each user are limited, because each start publishes a snapshot.
     """
     try:
         if not allow_playground_start(user_id=str(member.actor.user_id)):

@@ -18,7 +18,8 @@ from console.assets.static_file import StaticFile
 
 # `gzip`, unless its weight is 0.
 _ACCEPTS_GZIP: Final = re.compile(rb"\bgzip\b(?!\s*;\s*q=0(\.0*)?\s*(,|$))", re.IGNORECASE)
-# Small compared with a connection's send buffer: little waits in memory for a slow client.
+# Small compared with a connection's send buffer, so that only little waits in memory for a slow
+# client.
 _CHUNK_BYTES: Final = 16 * 1024
 _HEADERS: Final = [
     # The path contains a digest of the content, so a changed file has another path.

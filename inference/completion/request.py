@@ -65,6 +65,7 @@ class Principal:
         """The modes that the key and the policy allow."""
         key_modes = self.credential.modes
         policy_modes = self.snapshot.policy.features
+        # None: the key allows all modes.
         return policy_modes if key_modes is None else policy_modes & key_modes
 
     @property

@@ -14,6 +14,10 @@ from inference.errors import CompletionError
 DEFAULT_MODEL_NAME: Final = "caret"  # the model name in our settings for editors
 
 
+# The trace reads these properties of prompts and engine requests. Their classes are in packages
+# that import this one, so they cannot be imported here.
+
+
 class _Prompt(Protocol):
     @property
     def token_ids(self) -> list[int]: ...

@@ -108,7 +108,7 @@ class GatewayApplication:
         return _not_found
 
     async def _serve_lifespan(self, receive: Receive, send: SendMessage) -> None:
-        await receive()
+        await receive()  # lifespan.startup
         async with AsyncExitStack() as stack:
             try:
                 self._routes = self._build_routes(
@@ -119,7 +119,7 @@ class GatewayApplication:
                 await send({"type": "lifespan.startup.failed", "message": ""})
                 raise
             await send({"type": "lifespan.startup.complete"})
-            await receive()
+            await receive()  # lifespan.shutdown
         await send({"type": "lifespan.shutdown.complete"})
 
     def _build_routes(self, plane: DataPlane) -> Mapping[tuple[str, str], Asgi]:
@@ -156,7 +156,7 @@ def _allow_origin(scope: Scope, send: SendMessage, allowed_origins: frozenset[st
         (b"vary", b"Origin"),
     ]
     method = header(scope, b"access-control-request-method")
-    if scope["method"] == "OPTIONS" and method is not None:
+    if scope["method"] == "OPTIONS" and method is not None:  # a preflight
         requested = header(scope, b"access-control-request-headers") or ""
         headers += [
             (b"access-control-allow-methods", b"GET, POST"),
@@ -173,7 +173,7 @@ def _allow_origin(scope: Scope, send: SendMessage, allowed_origins: frozenset[st
 
 
 async def _deny_connection(_scope: Scope, receive: Receive, send: SendMessage) -> None:
-    await receive()
+    await receive()  # websocket.connect
     await send({"type": "websocket.close"})
 
 

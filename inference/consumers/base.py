@@ -101,8 +101,8 @@ class DataPlaneConsumer(AsyncConsumer):  # type: ignore[misc]  # channels publis
 def header(scope: Scope, name: bytes) -> str | None:
     """Return the first value of a header. Header names are lower case in ASGI.
 
-    A value may be a path, which most clients send as UTF-8 and some as Latin-1. Both are decoded
-    correctly, because content exclusion compares paths.
+    A value may be a path, which most clients send as UTF-8 and some as Latin-1. Content exclusion
+    compares paths, so both encodings must be decoded correctly.
     """
     for key, value in scope["headers"]:
         if key == name:

@@ -1,6 +1,8 @@
 """The OpenAPI description of the HTTP protocols, made from the structs of requests and responses.
 
-python -m inference.consumers.openapi > platform/docs/openapi.json
+After a change of a struct, update the document:
+
+    python -m inference.consumers.openapi > platform/docs/openapi.json
 """
 
 import re
@@ -84,8 +86,8 @@ ENDPOINTS: Final = (
         "Complete a text between prefix and suffix (Mistral).",
         (mistral_fim.FimCompletion,),
         (mistral_fim.FimBody,),
-        mistral_fim.FimError,
-        _SSE,
+        error=mistral_fim.FimError,
+        stream=_SSE,
     ),
     Endpoint(
         "/infill",
@@ -93,8 +95,8 @@ ENDPOINTS: Final = (
         "Complete a text between prefix and suffix (llama.cpp).",
         (llama_cpp_infill.InfillResponse,),
         (llama_cpp_infill.InfillBody,),
-        llama_cpp_infill.InfillError,
-        _SSE,
+        error=llama_cpp_infill.InfillError,
+        stream=_SSE,
         has_field_selection=True,
     ),
     Endpoint(
@@ -103,8 +105,8 @@ ENDPOINTS: Final = (
         "Complete a text (Ollama).",
         (ollama_generate.GenerateFinal,),
         (ollama_generate.GenerateBody,),
-        ollama_generate.OllamaError,
-        _NDJSON,
+        error=ollama_generate.OllamaError,
+        stream=_NDJSON,
     ),
     Endpoint(
         "/api/chat",
@@ -112,8 +114,8 @@ ENDPOINTS: Final = (
         "Answer a chat (Ollama).",
         (ollama_chat.OllamaChatFinal,),
         (ollama_chat.OllamaChatBody,),
-        ollama_generate.OllamaError,
-        _NDJSON,
+        error=ollama_generate.OllamaError,
+        stream=_NDJSON,
     ),
     Endpoint(
         "/v1/models",
@@ -143,7 +145,7 @@ ENDPOINTS: Final = (
         "Describe the model (Ollama).",
         (ollama_models.ShowResponse,),
         (ollama_models.ModelBody,),
-        ollama_generate.OllamaError,
+        error=ollama_generate.OllamaError,
     ),
     *(
         Endpoint(
@@ -152,7 +154,7 @@ ENDPOINTS: Final = (
             "Not supported (Ollama).",
             (ollama_models.EmbedResponse,),
             (ollama_models.ModelBody,),
-            ollama_generate.OllamaError,
+            error=ollama_generate.OllamaError,
         )
         for path in ("/api/embed", "/api/embeddings")
     ),
@@ -173,7 +175,7 @@ def build_openapi() -> dict[str, Any]:
         for endpoint in ENDPOINTS
         for kind in (*endpoint.responses, endpoint.error, *endpoint.bodies)
     }
-    type_list = sorted(types, key=str)
+    type_list = sorted(types, key=str)  # a set has another order in each process
     schemas, components = msgspec.json.schema_components(
         type_list, ref_template="#/components/schemas/{name}"
     )
@@ -214,7 +216,7 @@ def _describe_operation(endpoint: Endpoint, schema_of: dict[type, Any]) -> dict[
             **{status: {"description": text, "content": error} for status, text in _ERRORS.items()},
         },
     }
-    if names := re.findall(r"{(\w+)}", endpoint.path):
+    if names := re.findall(r"{(\w+)}", endpoint.path):  # such as `/v1/models/{name}`
         operation["parameters"] = [
             {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
             for name in names

@@ -42,7 +42,7 @@ class WebSocketConsumer(DataPlaneConsumer):
         self._allowed_origins = allowed_origins
         self._drain_s = drain_s
         self._connection: Connection | None = None
-        self._key_watch = ExitStack()
+        self._key_watch = ExitStack()  # watches the API key until `release`
         self._closing: asyncio.Task[None] | None = None
 
     async def websocket_connect(self, _message: Message) -> None:
@@ -57,7 +57,7 @@ class WebSocketConsumer(DataPlaneConsumer):
         )
         try:
             self._key_watch.enter_context(watching)
-        except CompletionError as error:
+        except CompletionError as error:  # the key has too many connections
             await self._deny_handshake(error)
             raise StopConsumer from None
         mark_connection_authenticated(self.scope)

@@ -34,9 +34,9 @@ _CAPTURED_REASONS: Final = frozenset({FinishReason.STOP, FinishReason.LENGTH})
 def capture_completion(trace: RequestTrace) -> CapturedCompletion | None:
     """Return the content.
 
-    None: the content may not be stored, the client does not show a text exactly as it was sent, or
-    the cursor is in a private key. In the last case, the completion may be a part of the private
-    key.
+    None: the content may not be stored, no text was sent, the client does not show the text exactly
+    as it was sent, or the cursor is in a private key. In the last case, the completion may be a
+    part of the private key.
     """
     admitted, texts = trace.admitted, trace.texts
     if admitted is None or not texts or trace.finish_reason not in _CAPTURED_REASONS:

@@ -12,7 +12,9 @@ from inference.completion.request_trace import RequestTrace
 from inference.completion.suggestion_edit import SuggestionEdit
 from inference.content_capture.capture import capture_completion, capture_suggestion_edit
 
-MAX_ITEMS: Final = 256  # each with up to 24,000 characters of the request, and a completion
+# Each item has up to 24,000 characters of the request (prefix and suffix, or the chat), and a
+# completion.
+MAX_ITEMS: Final = 256
 MAX_OF_TENANT: Final = 64  # items, so that one tenant does not block the others
 
 

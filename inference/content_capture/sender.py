@@ -102,13 +102,14 @@ class ContentSender:
 
     async def _append_to_stream(self, message: bytes) -> None:
         limits = (str(TRIM_AGE_MS), str(MAX_QUEUED))
+        # 1: of the arguments, only CONTENT is a key of Redis.
         await cast(
             Any, self._redis.eval(ADD_SCRIPT, 1, CONTENT, cast(Any, message), FIELD, *limits)
         )
 
 
 def split_into_batches(items: list[Item]) -> list[ContentBatch]:
-    """Return batches in order, each of at most MAX_BATCH_CHARS characters or with one item."""
+    """Return batches in order, each of at most MAX_BATCH_CHARS, or with a single longer item."""
     batches, current, num_chars = list[ContentBatch](), list[Item](), 0
     for item in items:
         length = _count_chars(item)

@@ -22,7 +22,7 @@ TEXT_ATTRIBUTES = 'font-family="sans-serif" font-size="12" fill="#444"'
 
 @dataclass(frozen=True, slots=True)
 class CurvePoint:
-    million_tokens: float  # that the run had trained
+    million_tokens: float  # trained so far
     nats: float  # loss per token
 
 
@@ -111,7 +111,7 @@ def _draw_axes(frame: CurveFrame) -> list[str]:
 
 
 def _draw_legend() -> list[str]:
-    x, y = WIDTH - RIGHT - 330, TOP - 12
+    x, y = WIDTH - RIGHT - 330, TOP - 12  # the two entries are 330 wide
     return [
         f'<text x="{LEFT}" y="{y + 4}" {TEXT_ATTRIBUTES}>nats per token</text>',
         f'<path d="M{x} {y}h24" stroke="#8aa4c8" stroke-width="2"/>',

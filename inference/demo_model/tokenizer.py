@@ -34,9 +34,9 @@ PIECE = (
     r"[\r\n]+[ \t]*"  # line breaks with the indentation after them
     r"|[ \t]{2,}"  # indentation if the text begins in mid-line
     r"|[^\r\n\p{L}\p{N}]?\p{L}+"  # a word with the character before it: .append
-    r"|\p{N}"
-    r"| ?[^\s\p{L}\p{N}]+"
-    r"|\s+"
+    r"|\p{N}"  # a digit
+    r"| ?[^\s\p{L}\p{N}]+"  # punctuation with the space before it
+    r"|\s+"  # other white space
 )
 
 

@@ -68,9 +68,10 @@ def summarize(results: Sequence[TaskResult]) -> dict[str, Any]:
         "latency": _summarize_latency(results),
         **{
             name: {
-                group: _compute_scores(members) for group, members in _group(results, key).items()
+                group: _compute_scores(members)
+                for group, members in _group(results, get_group).items()
             }
-            for name, key in groups.items()
+            for name, get_group in groups.items()
         },
     }
 
@@ -106,11 +107,11 @@ def _compute_scores(results: Sequence[TaskResult]) -> dict[str, Any]:
 
 
 def _group(
-    results: Iterable[TaskResult], key: Callable[[Task], str]
+    results: Iterable[TaskResult], get_group: Callable[[Task], str]
 ) -> dict[str, list[TaskResult]]:
     groups: dict[str, list[TaskResult]] = {}
     for result in results:
-        groups.setdefault(str(key(result.task)), []).append(result)
+        groups.setdefault(str(get_group(result.task)), []).append(result)
     return dict(sorted(groups.items()))
 
 

@@ -152,7 +152,9 @@ async def _complete(
                 texts.append(text)
     except CompletionError as error:
         total_ms = (time.monotonic() - started_s) * 1000
-        return TaskCompletion(task, "", None, total_ms, error.code)
+        return TaskCompletion(
+            task, text="", first_text_ms=None, total_ms=total_ms, error=error.code
+        )
     # The client of a filtered completion is told to show nothing, even if some text was sent.
     text = "" if trace.finish_reason is FinishReason.FILTERED else "".join(texts)
     return TaskCompletion(task, text, first_text_ms, (time.monotonic() - started_s) * 1000)
@@ -167,7 +169,14 @@ def _build_admitted_request(task: Task) -> tuple[AdmittedRequest, RequestTrace]:
         path=task.path,
         language=task.language,
     )
-    arrival = IncomingRequest("evaluation", None, None, draft, received_s=0.0, occurred_at_ms=0)
+    arrival = IncomingRequest(
+        protocol="evaluation",
+        key_text=None,
+        address=None,
+        draft=draft,
+        received_s=0.0,
+        occurred_at_ms=0,
+    )
     request = receive(arrival)
     principal = Principal(credential=_SNAPSHOT.credentials[0], snapshot=_SNAPSHOT)
     admitted = AdmittedRequest(principal, request, pool="", variant=NO_VARIANT)

@@ -77,6 +77,7 @@ def run_program(program: str, limits: SandboxLimits) -> Verdict:
             "result": write_end,
             "limits": _rlimits(limits),
         }
+        # Isolated (-I), without installed packages (-S), and without writing .pyc files (-B).
         process = subprocess.Popen(
             [sys.executable, "-I", "-S", "-B", sandboxed_program.__file__],
             stdin=subprocess.PIPE,
@@ -129,6 +130,7 @@ def _watch(process: subprocess.Popen[bytes], folder: Path, limits: SandboxLimits
 
 
 def _folder_bytes(folder: Path) -> int:
+    """Return the size of the folder's files. A program cannot create folders in it."""
     with os.scandir(folder) as entries:
         return sum(map(_file_bytes, entries))
 

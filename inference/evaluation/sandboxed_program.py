@@ -40,8 +40,8 @@ MIN_LANDLOCK_VERSION: Final = 3  # earlier versions do not restrict truncation
 _LOAD, _EQUAL, _AT_LEAST, _HAS_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _ALLOW, _REFUSE, _KILL = 0x7FFF0000, 0x00050000, 0x80000000
 _EPERM, _ENOSYS = 1, 38
-_CLONE_THREAD: Final = 0x10000
-_X32: Final = 0x40000000
+_CLONE_THREAD: Final = 0x10000  # flag of the call clone: make a thread, not a process
+_X32: Final = 0x40000000  # the lowest number of a system call in the x32 ABI
 # System calls that are refused: their numbers on x86_64 and aarch64; None: the call does not exist.
 _REFUSED_CALLS: Final[tuple[tuple[int | None, int | None], ...]] = (
     (41, 198),  # socket

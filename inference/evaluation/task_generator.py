@@ -37,7 +37,7 @@ def generate_tasks(repository: Path, *, num_tasks: int, seed: int) -> list[Task]
     tasks: list[Task] = []
     for _ in range(_MAX_TASKS_PER_FILE):
         for file in files:
-            kind = list(TaskKind)[len(tasks) % len(TaskKind)]
+            kind = list(TaskKind)[len(tasks) % len(TaskKind)]  # the kinds in turn
             task = _cut_task(file, kind, rng)
             if task is not None:
                 tasks.append(task)
@@ -85,8 +85,9 @@ def _cut_task(file: _SourceFile, kind: TaskKind, rng: random.Random) -> Task | N
     answer = file.text[start:end]
     if not answer.strip():
         return None
+    line_number = file.text.count("\n", 0, start) + 1
     return Task(
-        name=f"{file.path}:{file.text.count(chr(10), 0, start) + 1}:{kind}",
+        name=f"{file.path}:{line_number}:{kind}",
         kind=kind,
         path=file.path,
         language=file.language,

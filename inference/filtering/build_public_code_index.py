@@ -86,7 +86,7 @@ def write_index(folder: Path, to: Path, *, run_hashes: int = RUN_HASHES) -> tupl
         remaining_hashes = iterate_hashes()
         while run := sorted(set(islice(remaining_hashes, run_hashes))):
             runs.append(stack.enter_context(tempfile.TemporaryFile()))
-            array("Q", run).tofile(runs[-1])
+            array("Q", run).tofile(runs[-1])  # "Q": unsigned integers of eight bytes
             runs[-1].seek(0)
         sorted_hashes = heapq.merge(*map(_read_run, runs))
         with part_file.open("wb") as file:
@@ -97,7 +97,7 @@ def write_index(folder: Path, to: Path, *, run_hashes: int = RUN_HASHES) -> tupl
 
 
 def _write_index(file: BinaryIO, hashes: Iterator[int]) -> int:
-    file.write(bytes(HEADER.size))
+    file.write(bytes(HEADER.size))  # room for the header, which needs the number of hashes
     num_hashes = 0
     while part := array("Q", islice(hashes, _HASHES_AT_ONCE)):
         part.tofile(file)

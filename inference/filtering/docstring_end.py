@@ -14,6 +14,7 @@ from inference.pools.engine import EngineChunk, EngineStop
 _NEARBY_LINES: Final = 40  # before the cursor, searched for the beginning of the docstring
 # The mark that begins a docstring -> the mark that ends it.
 _ENDS: Final = {'"""': '"""', "'''": "'''", "/**": "*/", "/*": "*/"}
+# Group 1 or group 2 is the mark that begins a docstring.
 _OPENER: Final = re.compile(r"""\s*(?:[rRuU]?(\"{3}|'{3})|(/\*\*?))""")
 _BEFORE_DOCSTRING: Final = re.compile(r":\s*(?:#.*)?$")  # the end of a line that opens a block
 

@@ -94,10 +94,10 @@ def filter(
     """
     request = admitted.request
     if prompt.region is not None:
-        checks = _make_line_checks(admitted, None, public_code)
+        checks = _make_line_checks(admitted, syntax=None, public_code=public_code)
         return aclosing(propose_edit(chunks, admitted, prompt.region, checks, trace))
     if request.is_raw or request.messages:
-        checks = _make_line_checks(admitted, None, public_code)
+        checks = _make_line_checks(admitted, syntax=None, public_code=public_code)
         return aclosing(_forward_verbatim(chunks, checks, request, trace))
     if request.mode is Mode.DOCSTRING:
         chunks = end_docstring(chunks, request.prefix)
@@ -105,10 +105,11 @@ def filter(
     syntax = _make_syntax_checker(request, admitted.variant)
     trace.is_syntax_checked = syntax is not None
     truncator = Truncator(context, syntax.can_continue if syntax is not None else None)
-    checks = _make_line_checks(admitted, syntax, public_code)
+    checks = _make_line_checks(admitted, syntax=syntax, public_code=public_code)
     gate = LineGate(
         checks,
         line_before=_clip_line_before(request.prefix),
+        # "stream" is the WebSocket protocol: its clients show text as it arrives.
         client_shows_text_early=trace.arrival.protocol == "stream",
     )
     return aclosing(
@@ -141,7 +142,7 @@ def _clip_line_before(prefix: str) -> str:
 
 
 def _make_line_checks(
-    admitted: AdmittedRequest, syntax: SyntaxChecker | None, public_code: PublicCodeIndex | None
+    admitted: AdmittedRequest, *, syntax: SyntaxChecker | None, public_code: PublicCodeIndex | None
 ) -> LineChecks:
     request, policy = admitted.request, admitted.principal.snapshot.policy
     kind = file_type(request.path)

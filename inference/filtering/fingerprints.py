@@ -12,7 +12,8 @@ from typing import Final
 
 WINDOW_CHARS: Final = 150
 # An index keeps one hash of this many consecutive windows (Schleimer, Wilkerson and Aiken 2003,
-# "winnowing"). So every copy of at least 165 characters is found, and none of fewer than 150.
+# "winnowing"). So every copy of at least 165 characters (150 + 16 - 1) is found, and none of fewer
+# than 150.
 WINNOW: Final = 16
 _PRIME: Final = (1 << 61) - 1
 _BASE: Final = 1_000_003
@@ -57,6 +58,7 @@ def winnow(hashes: Iterable[int]) -> Iterator[int]:
     window: deque[tuple[int, int]] = deque()  # (index, hash), hashes ascending
     yielded_index = index = -1
     for index, hash_ in enumerate(hashes):
+        # A hash that is not smaller than a later one is never the smallest again.
         while window and window[-1][1] >= hash_:
             window.pop()
         window.append((index, hash_))

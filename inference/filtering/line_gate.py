@@ -39,7 +39,7 @@ class LineChecks:
     # Whether the cursor's block ended before the last line. Called after is_valid, with the same
     # text and the index at which that line begins.
     has_block_ended: Callable[[str, int], bool] | None = None
-    # On the current line so far: the index at which a secret may begin; None: no index. The first
+    # On the current line so far: the index at which a secret may begin; None: nowhere. The first
     # line includes the text before the cursor, here and in contains_secret.
     find_pending_secret: Callable[[str], int | None] | None = None
     contains_secret: Callable[[str], bool] | None = None  # on a whole line

@@ -14,6 +14,7 @@ from caret.foundation.parsing.grammars import Grammar
 
 _PAIRS: Final = {"(": ")", "[": "]", "{": "}"}
 _QUOTES: Final = ('"""', "'''", '"', "'", "`", "/*")
+# `\\.` is an escaped character, which ends no string.
 _TOKENS: Final = re.compile(r"""\"{3}|'{3}|\\.|["'`()\[\]{}\n]|/\*|\*/|//|\#""")
 _SLASH_COMMENTS: Final = frozenset(
     {
@@ -32,8 +33,8 @@ _LONG_QUOTES: Final = {
     Grammar.GO: ("`",),
     **dict.fromkeys((Grammar.BASH, Grammar.RUBY, Grammar.PHP, Grammar.SQL), ('"', "'")),
 }
-# Blocks of Ruby. The quantifiers are possessive, also in _TAG: backtracking would take quadratic
-# time.
+# The words that open and end blocks of Ruby. The quantifiers are possessive, also in _TAG:
+# backtracking would take quadratic time.
 _RUBY: Final = re.compile(
     r"^[ \t]*+(?:(?P<opens>(?:def|class|module|if|unless|while|until|case|begin|for)\b)"
     r"|(?P<ends>end\b))|\bdo\b(?P<block>[ \t]*+(?:\|[^|\n]*+\|)?+[ \t]*+$)",
@@ -57,6 +58,7 @@ _VOID_TAGS: Final = frozenset(
         *("link", "meta", "source", "track", "wbr"),
     }
 )
+# At the end of the text: a block that needs more than its closing brace (see _add_partners).
 _TRY: Final = re.compile(r"\btry\s*\{\s*$")
 _DO: Final = re.compile(r"\bdo\s*\{\s*$")
 _HERE_DOCUMENTS: Final = frozenset({Grammar.BASH, Grammar.PHP, Grammar.RUBY})

@@ -44,7 +44,7 @@ def contains_secret(line: str, kind: FileType) -> bool:
 
 
 def find_pending_secret(line: str, kind: FileType) -> int | None:
-    """Return the index in a growing line at which a secret begins or may begin; None: no index."""
+    """Return the index in a growing line at which a secret begins or may begin; None: nowhere."""
     name_match = _NAMED.search(line) if may_contain_keyword(line) else None
     starts = [name_match.end()] if name_match is not None else []
     tokens = list(_find_tokens(line))

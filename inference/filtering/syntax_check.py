@@ -36,6 +36,7 @@ _LENIENT: Final = frozenset({Grammar.SQL, Grammar.HTML, Grammar.YAML})
 # Grammars with preprocessor directives, which are not indented with their block.
 _DIRECTIVES: Final = frozenset({Grammar.C, Grammar.CPP, Grammar.CSHARP})
 _PHP_TAG: Final = "<?php"
+_NEAR, _WIDE = 0, 1  # indexes into syntax_excerpt.SIZES
 
 
 def make_parser(grammar: Grammar) -> Parse:
@@ -122,7 +123,7 @@ class SyntaxChecker:
     @cached_property
     def _near_excerpt(self) -> Excerpt:
         """The smaller excerpt. Computed lazily, so that the first token does not wait for it."""
-        return extract_excerpt(self._prefix, self._suffix, 0)
+        return extract_excerpt(self._prefix, self._suffix, _NEAR)
 
     @cached_property
     def _num_near_stable_errors(self) -> int:
@@ -133,7 +134,7 @@ class SyntaxChecker:
     def _wide_excerpt(self) -> Excerpt:
         """The larger excerpt if the smaller one has errors: the cut may have caused them."""
         return (
-            extract_excerpt(self._prefix, self._suffix, 1)
+            extract_excerpt(self._prefix, self._suffix, _WIDE)
             if self._num_near_stable_errors
             else self._near_excerpt
         )

@@ -22,7 +22,8 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-SIZES: Final = ((8, 6), (40, 25))  # lines kept before and after the cursor
+# A smaller and a larger excerpt: the numbers of lines kept before and after the cursor.
+SIZES: Final = ((8, 6), (40, 25))
 # For each size: characters on each side that are searched for lines that open and close blocks.
 _MAX_CHARS: Final = (4_000, 8_000)
 # Maximum distance between two lines of one construct that are kept together, for example between
@@ -33,6 +34,7 @@ _CONTINUES_BLOCK: Final = re.compile(
     r"[)\]}]|</|(?:else|elif|elsif|elseif|except|rescue|ensure|finally|catch|then|do|when|in)\b"
 )
 _BRANCH: Final = re.compile(r"\s*(?P<brace>\}\s*)?(?P<word>else|elif|except|finally|catch)\b")
+# `;;` ends a branch of a `case` in Bash.
 _CLOSES_BLOCK: Final = re.compile(r"[)\]}]|</|(?:end|fi|done|esac)\b|;;")
 
 
@@ -65,7 +67,7 @@ def extract_excerpt(prefix: str, suffix: str, size: int) -> Excerpt:
     indent = _measure_indent(lines[-1])
     after = head.split("\n")
     if len(head) < len(suffix) and len(after) > 1:
-        del after[-1]
+        del after[-1]  # an incomplete line
     return Excerpt(
         "\n".join(_select_above(lines, num_before)),
         "\n".join(_select_below(after, num_after, indent)),
@@ -104,7 +106,10 @@ def _select_above(lines: list[str], num_kept: int) -> list[str]:
 
 
 def _find_whole_start(lines: list[str], num_kept: int) -> int:
-    """Return the index of the first kept line, outside of brackets and long strings."""
+    """Return the index of the first kept line, outside of brackets and long strings.
+
+    If there is no such line nearby, return the index that `num_kept` gives.
+    """
     index = start = max(0, len(lines) - num_kept)
     text = "\n".join(lines[start:])
     depth, num_quotes = _count_closed(text), _count_quotes(text)
@@ -118,7 +123,11 @@ def _find_whole_start(lines: list[str], num_kept: int) -> int:
 
 
 def _find_whole_end(lines: list[str], num_kept: int) -> int:
-    """Return the index after the last kept line, outside of brackets and long strings."""
+    """Return the index after the last kept line, outside of brackets and long strings.
+
+    The first line is the rest of the cursor's line, and does not count. If there is no such end
+    nearby, return the index after `num_kept` more lines.
+    """
     depth = num_quotes = 0
     for number, line in enumerate(lines, start=1):
         depth = max(0, depth - _count_closed(line))
@@ -201,6 +210,7 @@ def _select_below(lines: list[str], num_kept: int, indent: int) -> list[str]:
     """
     end = _find_whole_end(lines, num_kept)
     selected = lines[:end]
+    # From the last line up, without the rest of the cursor's line.
     last_indent = next((_measure_indent(line) for line in selected[:0:-1] if line.strip()), indent)
     depth = 0  # brackets opened by lines that are left out
     for line in lines[end:]:

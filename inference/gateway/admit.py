@@ -151,7 +151,7 @@ def _check_paths(policy: TenantPolicy, request: CompletionRequest) -> None:
     If there are more than _MAX_COMPARED_PATHS, the file counts as excluded.
     """
     if not exclusion_names(policy.content_exclusion, request.repository):
-        return
+        return  # no rule applies to the repository
     paths = {request.path, *request.possible_paths}
     if len(paths) > _MAX_COMPARED_PATHS:
         raise ForbiddenRequest(

@@ -11,6 +11,8 @@ from inference.completion.request import Principal
 from inference.errors import CompletionError, ForbiddenRequest, UnauthenticatedRequest
 from inference.gateway.snapshots.snapshot_store import SnapshotStore
 
+# The digests of a key in a snapshot: the current one, and during a rotation the previous one.
+_MAX_DIGESTS: Final = 2
 _DUMMY_DIGEST: Final = bytes(32)  # as long as a key's digest
 _CURRENT_PEPPER: Final = 1  # the pepper version of new keys
 _INACTIVE_MESSAGES: Final = MappingProxyType(
@@ -62,6 +64,7 @@ def authenticate(
     credential, snapshot = _find_credential(snapshot_store, key)
     if not is_allowed(credential.networks, address):
         raise _invalid_key_error()
+    # A gateway that cannot read the tenant's newest snapshot may have missed a revocation.
     if not snapshot_store.is_readable(snapshot.tenant_id):
         raise _stale_snapshot_error()
     _check_active(credential, snapshot, now_ms)
@@ -101,9 +104,9 @@ def _find_credential(
         digest = digest_key(snapshot_store.derive_pepper(credential.pepper_version), key)
         if hmac.compare_digest(digest, credential.digest):
             return credential, snapshot
-    if not candidates:
-        # Do the same work as for a wrong secret, so that timing does not reveal which lookup IDs
-        # exist.
+    # Compare as many digests for an unknown lookup ID as for a wrong secret of a key. Otherwise the
+    # time would reveal which lookup IDs exist, and which keys are being rotated.
+    for _ in range(_MAX_DIGESTS - len(candidates)):
         hmac.compare_digest(
             digest_key(snapshot_store.derive_pepper(_CURRENT_PEPPER), key), _DUMMY_DIGEST
         )

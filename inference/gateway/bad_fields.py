@@ -8,7 +8,8 @@ from typing import Final
 
 import msgspec
 
-# The parts of msgspec's messages that name a field.
+# The parts of msgspec's messages that name a field, as in "Object missing required field `content`
+# - at `$.messages[0]`".
 _PATH: Final = re.compile(r"at `\$\.?([\w.\[\]]*)`$")
 _MISSING: Final = re.compile(r"missing required field `(\w+)`")
 

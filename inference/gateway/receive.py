@@ -69,6 +69,7 @@ def receive(arrival: IncomingRequest) -> CompletionRequest:
     _check_edit_fields(draft, mode)
     _check_definitions(draft.definitions, mode)
     _check_sampling(draft.sampling)
+    # A warm-up only prefills its prompt. The engine must generate at least one token.
     max_tokens = 1 if draft.is_warm_up else _choose_max_tokens(draft.max_tokens, mode)
     return CompletionRequest(
         mode=mode,

@@ -11,12 +11,13 @@ from typing import Final
 from caret.foundation.environment import BadSetting
 
 SALTED_CONNECTORS: Final = ("LMCacheMPConnector", "OffloadingConnector")
+_ONLY_TOKENS: Final = "its cache keys are hashes of tokens only, so tenants share its blocks"
 _REASONS: Final = {
-    "LMCacheConnectorV1": "its keys are hashes of tokens only (LMCache #2880): tenants share them",
-    "HF3FSKVConnector": "its keys are hashes of tokens only: tenants share them",
-    "ExampleConnector": "its keys are hashes of tokens only: tenants share them",
+    "LMCacheConnectorV1": f"{_ONLY_TOKENS} (LMCache #2880)",
+    "HF3FSKVConnector": _ONLY_TOKENS,
+    "ExampleConnector": _ONLY_TOKENS,
 }
-_UNKNOWN_REASON: Final = "it is not known to include the tenant's salt in its keys"
+_UNKNOWN_REASON: Final = "it is not known to include the tenant's salt in its cache keys"
 
 
 class SpeculationMethod(StrEnum):

@@ -152,7 +152,8 @@ async def _stream_chunks(
     """Yield the chunks that follow `text_before`, the text of an earlier request."""
     requests = _drop_failed([engine_request, *engine_request.for_fallbacks()], trace)
     texts = [text_before]
-    token_ids = encoder.encode(text_before) if text_before else []  # the token IDs of `texts`
+    # The token IDs of the text before the current attempt.
+    token_ids = encoder.encode(text_before) if text_before else []
     stop: EngineStop | None = None
     while stop is None:
         request = requests.pop(0).resume_after(token_ids)

@@ -172,6 +172,7 @@ class WarmupQueue:
                 return "stale"
             warmup.num_tries += 1
             result = await _try_warm_up(warmup, warm_up)
+            # These two results mean that requests were in flight. Another attempt may succeed.
             if result not in ("shed", "preempted") or warmup.num_tries >= MAX_TRIES:
                 return result
             if not self._is_blocking_other_tenant(warmup):

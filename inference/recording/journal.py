@@ -109,7 +109,7 @@ class FileJournal:
         self._name = f"{time.time_ns()}-{os.getpid()}"
         self._num_segments = 0
         self._current = self._create_segment()
-        self._closed: list[Path] = []  # segments to send, oldest first
+        self._unsent: list[Path] = []  # closed segments that must be sent, oldest first
         self._shipped: deque[_ShippedSegment] = deque()
         self._is_closed = False  # `close` was called, and nothing was appended since
         self._unwritten: deque[bytes] = deque(maxlen=MAX_UNWRITTEN)
@@ -117,7 +117,7 @@ class FileJournal:
     @property
     def num_waiting_segments(self) -> int:
         """The number of closed segments that Redis does not have, or has lost."""
-        return len(self._closed)
+        return len(self._unsent)
 
     @property
     def num_unwritten(self) -> int:
@@ -140,7 +140,7 @@ class FileJournal:
 
     async def run(self, shipper: JournalShipper) -> None:
         """Ship until cancelled. An outage of Redis delays records, but no segment is lost."""
-        self._closed += await asyncio.to_thread(list, find_abandoned_segments(self._folder))
+        self._unsent += await asyncio.to_thread(list, find_abandoned_segments(self._folder))
         pause_s = SHIP_EVERY_S
         while True:
             await asyncio.sleep(pause_s)
@@ -156,9 +156,9 @@ class FileJournal:
         is_rotated = self._try_rotate_segment()
         try:
             await self._delete_ingested(shipper)
-            while self._closed:
-                receipt = await ship_segment(self._closed[0], shipper)
-                path = self._closed.pop(0)
+            while self._unsent:
+                receipt = await ship_segment(self._unsent[0], shipper)
+                path = self._unsent.pop(0)
                 if receipt is not None:
                     await self._track_shipped(_ShippedSegment(path, receipt))
             while self._unwritten:
@@ -180,7 +180,7 @@ class FileJournal:
         ]
         if lost_segments:
             log.warning("usage.redelivered", segments=len(lost_segments))
-            self._closed[:0] = lost_segments
+            self._unsent[:0] = lost_segments
         self._shipped = deque(
             segment for segment in self._shipped if segment.receipt.server == backlog.server
         )
@@ -227,7 +227,7 @@ class FileJournal:
             log.warning("usage.segment_not_created", error=type(error).__name__)
             return False
         previous.close()
-        self._closed.append(previous.path)
+        self._unsent.append(previous.path)
         return True
 
     def _create_segment(self) -> JournalSegment:

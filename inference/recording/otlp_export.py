@@ -55,7 +55,7 @@ def _make_sampler(share: float | None) -> Sampler:
 def _make_resource() -> Resource:
     resource = Resource.create()
     name = str(resource.attributes.get(SERVICE_NAME, ""))
-    if name and not name.startswith("unknown_service"):
+    if name and not name.startswith("unknown_service"):  # OpenTelemetry's default name
         return resource
     return Resource.create({SERVICE_NAME: "caret-gateway"})
 

@@ -45,6 +45,7 @@ class RedisShipper:
                 server_info, entries = await pipeline.execute()
         except RedisError as error:
             raise OSError(f"usage stream: {type(error).__name__}") from error
+        # An entry of the stream is a pair: its ID and its fields.
         oldest_id = _parse_entry_id(entries[0][0]) if entries else None
         return IngestionBacklog(_run_id(server_info), oldest_id)
 

@@ -90,10 +90,10 @@ def _anonymize(record: CompletionRecord) -> CompletionRecord:
     return replace(record, user_id=None, key_id=KeyId(""))
 
 
-# At most MAX_LINES lines are logged in PER_S seconds. Under overload, all completions may be slow.
-# Metrics count them all.
+# At most MAX_LINES lines are logged in PERIOD_S seconds, because all completions may be slow under
+# overload. Metrics count them all.
 MAX_LINES: Final = 10
-PER_S: Final = 10.0
+PERIOD_S: Final = 10.0
 log = structlog.get_logger(__name__)
 
 
@@ -102,7 +102,7 @@ class SlowLog:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._since_s = clock.monotonic_s()  # start of the current period of PER_S seconds
+        self._since_s = clock.monotonic_s()  # start of the current period of PERIOD_S seconds
         self._num_lines = 0  # due in this period, including withheld ones
         self._num_withheld = 0  # since the last logged line
 
@@ -132,7 +132,7 @@ class SlowLog:
     def _count_line(self) -> bool:
         """Count a line. Return whether it may be logged."""
         now_s = self._clock.monotonic_s()
-        if now_s - self._since_s >= PER_S:
+        if now_s - self._since_s >= PERIOD_S:
             self._since_s, self._num_lines = now_s, 0
         self._num_lines += 1
         return self._num_lines <= MAX_LINES

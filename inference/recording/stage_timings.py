@@ -34,15 +34,16 @@ def compute_stage_timings(trace: RequestTrace, *, recorded_s: float) -> list[Sta
     closed_s = trace.closed_s if trace.closed_s is not None else recorded_s
     began_s = trace.arrival.received_s
     timings: list[StageTiming] = []
+    # The last two stages, `stream` and `record`, have no mark. They are added below.
     for stage, mark_s in zip(STAGES, _list_marks(trace), strict=False):
         if mark_s is None:
-            timings.append(StageTiming(stage, began_s, closed_s, False))
+            timings.append(StageTiming(stage, began_s, closed_s, is_whole=False))
             break
-        timings.append(StageTiming(stage, began_s, mark_s, True))
+        timings.append(StageTiming(stage, began_s, mark_s, is_whole=True))
         began_s = mark_s
-    else:
-        timings.append(StageTiming("stream", began_s, closed_s, True))
-    timings.append(StageTiming("record", closed_s, recorded_s, True))
+    else:  # all marks were reached
+        timings.append(StageTiming("stream", began_s, closed_s, is_whole=True))
+    timings.append(StageTiming("record", closed_s, recorded_s, is_whole=True))
     return timings
 
 

@@ -2,7 +2,8 @@
 
     health checks > static files > credential notes > body limit > concurrency limit > Django
 
-A WebSocket sends live metrics to the pages. Completions are served by another process, the gateway.
+A credential note tells the server that a request had a valid credential. A WebSocket sends live
+metrics to the pages. Completions are served by another process, the gateway.
 """
 
 import os
@@ -24,10 +25,11 @@ from caret.foundation.web.server_limits import ServerLimits
 from tenants.base.redis_connection import connect_to_redis
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "caret.settings")
-keep_cancellations()
+keep_cancellations()  # before any task starts: Python 3.11 can lose them (ADR 0116)
 
 LIVE_PATH: Final = "/live"
-# Each running request occupies a thread and a Postgres connection.
+# Each running request occupies a thread and a Postgres connection. ConcurrencyLimits explains the
+# fields.
 LIMITS: Final = ConcurrencyLimits(
     max_requests=64,
     max_wait_s=10.0,

@@ -305,6 +305,7 @@ def _on_task_finished(task_id: str, task: Task, state: str | None, **_: Any) -> 
 
 @beat_init.connect  # type: ignore[untyped-decorator]
 def _serve_worker_metrics(**_: Any) -> None:
+    """Serve the metrics of all workers from the beat process, of which there is only one."""
     from tenants.base.redis_connection import connect_to_redis
     from tenants.base.worker.metrics import WorkerMetricsCollector
 

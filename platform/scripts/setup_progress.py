@@ -17,6 +17,7 @@ REMINDER_S = 15.0  # between two lines about a step if the output is not a termi
 # A step without output for this long is killed. Pip is silent during a download, and the largest
 # wheel (800 MB) takes 800 s at 1 MB/s.
 MAX_SILENCE_S = 900.0
+_CLEAR_LINE = "\r\033[K"  # moves to the start of the terminal's line, and clears the line
 # Messages of pip and uv if the package index cannot be reached.
 UNREACHABLE = re.compile(
     r"Failed to establish a new connection|NewConnectionError|ConnectTimeout|Read timed out"
@@ -25,7 +26,7 @@ UNREACHABLE = re.compile(
 
 
 class ProgressLine:
-    """The progress of one step: a line that changes on a terminal, or a new line each REMINDER_S.
+    """The progress of one step: one changing line on a terminal, or a new line each REMINDER_S.
 
     Times are seconds since the start of the step.
     """
@@ -40,14 +41,14 @@ class ProgressLine:
         line = f"  ... {self.title:<18} {status:<44} {elapsed_s:5.0f} s  {self.following}"
         if self.is_terminal:
             columns = shutil.get_terminal_size().columns
-            print(f"\r\033[K{line[: columns - 1]}", end="", flush=True)
+            print(f"{_CLEAR_LINE}{line[: columns - 1]}", end="", flush=True)
         elif elapsed_s >= self.next_reminder_s:
             self.next_reminder_s = elapsed_s + REMINDER_S
             print(line.rstrip(), flush=True)
 
     def end(self, elapsed_s: float, *, ok: bool) -> None:
         """Print the last line of the step."""
-        start = "\r\033[K" if self.is_terminal else ""
+        start = _CLEAR_LINE if self.is_terminal else ""
         sign = "ok " if ok else "-- "
         print(f"{start}  {sign} {self.title:<18} {'':<44} {elapsed_s:5.0f} s", flush=True)
 

@@ -16,6 +16,7 @@ def start_of_month(day: date) -> date:
 
 
 def start_of_next_month(month: date) -> date:
+    # 31 days after the first day of any month is a day of the next month.
     return start_of_month(month + timedelta(days=31))
 
 
@@ -34,8 +35,8 @@ def utc_day(moment: datetime) -> date:
 def choose_booking_month(day: date, *, open_month: date, now: datetime) -> date:
     """Return the month in which a record of `day` is booked in the ledger.
 
-    This is the month of `day`, but no month after `now`, and no month before `open_month`.
-    `open_month` is the first month without an invoice; it prevails over `now`.
+    This is the month of `day`, but no month after `now`, and no month before `open_month`, which is
+    the first month without an invoice. If `open_month` itself is after `now`, it is the result.
     """
     latest = max(open_month, start_of_month(utc_day(now)))
     return min(max(start_of_month(day), open_month), latest)

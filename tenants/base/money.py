@@ -36,7 +36,7 @@ def format_amount(micros: int) -> str:
 
 
 def format_price(micros: int) -> str:
-    """Format a price with all its decimals, at least two: 0.15, 0.0375. It must not be negative."""
+    """Format a price with all its decimals, at least two: 0.15, 0.0375. Not for negative prices."""
     units, fraction = divmod(micros, MICROS)
     decimals = f"{fraction:06}".rstrip("0").ljust(2, "0")
     return f"{units:,}.{decimals}"

@@ -43,6 +43,7 @@ class Page(Generic[_Row]):
 
 def encode_cursor(position: PagePosition) -> str:
     since = position.at - datetime.fromtimestamp(0, UTC)
+    # In integers, because a float would not be exact to the microsecond.
     micros = (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
     data = micros.to_bytes(_TIME_BYTES, signed=True) + position.id.bytes
     return urlsafe_b64encode(data).decode()

@@ -84,7 +84,8 @@ READING: Final = frozenset(
     }
 )
 _OWN_DATA_ONLY: Final = frozenset({_P.READ_OWN_KEYS, _P.READ_OWN_USAGE, _P.READ_OWN_QUALITY})
-# Withdrawing consent is an erasure, so it stays allowed.
+# The law requires exports and erasures of personal data until the last day. Withdrawing consent is
+# also an erasure.
 ALLOWED_WHILE_CLOSING: Final = READING | {
     _P.MANAGE_OWN_CONSENT,
     _P.EXPORT_DATA_SUBJECTS,

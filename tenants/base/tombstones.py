@@ -22,8 +22,8 @@ from django.db import transaction
 from caret.foundation.ids import TenantId
 
 STORAGE: Final = "destroyed_keys"  # the store's name in Django's STORAGES
-# The hourly task checks the erasures of this period. A longer outage of the store is noticed in
-# time, because each run of the task fails meanwhile.
+# The hourly task checks the erasures of this period. If the store is down, each run of the task
+# fails. So operators notice an outage long before it has lasted for this period.
 LOOKBACK: Final = timedelta(days=14)
 _README: Final = "README"
 _README_TEXT: Final = b"Never clear this: see platform/docs/backup.md of Caret.\n"
@@ -92,7 +92,8 @@ def require_store() -> None:
     if not folders and not files:
         raise WrongStore(
             "CARET_TOMBSTONE_STORAGE is empty or missing. Name the store that was in use: it"
-            f" lists what was erased. If there was none, create the file {_README} in it."
+            f" lists what was erased. If no store was in use, create the file {_README} in the"
+            " location that the setting names."
         )
 
 

@@ -118,7 +118,8 @@ def _filter_exceeded_budgets(now: datetime) -> QuerySet[BudgetAlert]:
     """Return this month's alerts of used-up budgets whose limit has not changed since.
 
     For a budget per seat, the alert contains the limit of all seats together: a multiple of the
-    limit per seat. If the budget's limit per seat does not divide it, that limit has changed.
+    limit per seat. If the budget's present limit per seat does not divide the alert's limit, the
+    limit per seat has changed since.
     """
     unchanged = Budget.objects.alias(
         remainder=ExpressionWrapper(

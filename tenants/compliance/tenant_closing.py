@@ -204,6 +204,7 @@ def _close_tenant(tenant_id: TenantId, now: datetime) -> bool:
                 now=now,
                 closes_at=row.closes_at,
             )
+    # In a second transaction, so that the tenant stays closed if this raises Conflict.
     with tenant_scope(tenant_id):
         if not Erasure.objects.filter(tenant_id=tenant_id, user_id=None).exists():
             request_tenant_erasure(actor=actor, reason=_REASON, now=now)

@@ -1,4 +1,7 @@
-"""API keys of a demo company, of every kind and state. Nobody can use them: no key text is kept."""
+"""API keys of a demo company, of every kind and state. Nobody can use them: no key text is kept.
+
+`moment_at(0.3)` is a time at 30% of the demo period.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -53,6 +56,7 @@ class ActiveDevelopers:
             editor=random.choice(_EDITORS) if person else "",
             languages=_LANGUAGES[team],
             pace=_REQUESTS_PER_WORKDAY * self._choose_pace_factor(person, random.uniform(0.4, 1.6)),
+            # About 0.3, and always from 0.12 to 0.5.
             acceptance_share=min(0.5, max(0.12, random.gauss(0.3, 0.06))),
         )
 

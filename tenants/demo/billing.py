@@ -1,4 +1,7 @@
-"""Billing of a demo company: plan, budgets, nightly rating, invoices, credit and credit note."""
+"""Billing of a demo company: plan, budgets, nightly rating, invoices, credit and credit note.
+
+`moment_at(0.62)` is a time at 62% of the demo period.
+"""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta

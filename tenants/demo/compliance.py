@@ -1,6 +1,7 @@
 """The last steps of seeding: the erasure of a user, a purge, and exports.
 
-Each step changes stores other than the database, so each is committed on its own.
+Each step also changes stores other than the database. A rollback would not undo these changes, so
+each step is committed on its own.
 """
 
 from datetime import datetime, timedelta
@@ -27,8 +28,9 @@ from tenants.demo.members import DemoCompany
 from tenants.privacy.retention.purge import purge_due
 from tenants.security.authorization.actor import Actor
 
-_MAX_SLICES: Final = 500  # of the jobs of a lane; each reads rows for about two seconds
-_EXPORTED_TIME: Final = timedelta(days=30)
+# The exports need far fewer rounds. In a round, each lane runs one slice, of about two seconds.
+_MAX_ROUNDS: Final = 500
+_EXPORTED_TIME: Final = timedelta(days=30)  # that each export covers, except that of invoices
 
 
 def erase_one_user(company: DemoCompany, at: datetime) -> None:
@@ -70,9 +72,10 @@ def _create_all_exports(company: DemoCompany, at: datetime) -> None:
         (
             (auditor, ExportRequest("usage_days", "csv", period)),
             (payer, ExportRequest("invoices", "xlsx", Period(company.timeline.begins_at, at))),
-            (owner, ExportRequest(PACK, PACK_MEDIA, period)),
+            (owner, ExportRequest(PACK, PACK_MEDIA, period)),  # an evidence pack
         )
     ):
+        # 20 minutes apart, and after the cancelled export.
         requested_at = at + timedelta(minutes=20 * number + 20)
         request_export(actor=actor, export_request=export_request, now=requested_at)
         _run_export_jobs(company, requested_at + timedelta(minutes=1))
@@ -81,7 +84,7 @@ def _create_all_exports(company: DemoCompany, at: datetime) -> None:
 def _fail_export(
     company: DemoCompany, actor: Actor, export_request: ExportRequest, at: datetime
 ) -> None:
-    """Let an export fail after MAX_ATTEMPTS attempts, as if the worker of each was killed."""
+    """Let an export fail: claim its job MAX_ATTEMPTS times, as if each worker was then killed."""
     tenant_id = company.timeline.tenant_id
     with tenant_scope(tenant_id):
         request_export(actor=actor, export_request=export_request, now=at)
@@ -95,9 +98,9 @@ def _fail_export(
 def _run_export_jobs(company: DemoCompany, at: datetime) -> None:
     """Run slices of the tenant's export jobs in both lanes, until no job can run.
 
-    Raises RuntimeError if jobs are left after _MAX_SLICES rounds.
+    Raises RuntimeError if jobs are left after _MAX_ROUNDS rounds.
     """
-    for _ in range(_MAX_SLICES):
+    for _ in range(_MAX_ROUNDS):
         did_work = [
             run_slice_of_oldest_job(company.timeline.tenant_id, _make_clock(at), lane)
             for lane in JobLane

@@ -20,8 +20,9 @@ from tenants.privacy.content_capture.operations import store_content
 
 # Every third developer consents, in addition to the users with example content.
 _DEVELOPERS_PER_CONSENT: Final = 3
-# The first of these users do not withdraw consent during the period. Of the others, every second
-# user does. `store_example_content` withdraws one more consent after the period.
+# This many users, the first who consent, do not withdraw consent during the period. Of the other
+# users who consent, every second one does. `store_example_content` withdraws one more consent
+# after the period.
 _NUM_LASTING_CONSENTS: Final = 4
 # Shares of the period. Each user consents a little later than the previous one. After
 # _NUM_CONSENT_DAYS users, the next user consents on the first day again.
@@ -38,7 +39,7 @@ _NUM_EXAMPLE_OBJECTS: Final = 4  # stored objects of each of these users
 def plan_consents(company: DemoCompany) -> list[TimelineEvent]:
     """Return the events of users who give and withdraw consent.
 
-    They are later than the policy change that allows consent (tenants.demo.policies).
+    The events are later than the policy change that allows consent (tenants.demo.policies).
     """
     timeline = company.timeline
     consenting_users = _choose_consenting_users(company)

@@ -27,8 +27,8 @@ _REASON: Final = (
 def require_demonstration(slug: str) -> TenantId:
     """Check that the tenant may be seeded, and return its ID.
 
-    Raises NotFound. Raises Conflict if the tenant is not a demonstration tenant, if it has no
-    members, or if a member may have a real e-mail address.
+    Raises NotFound if the tenant does not exist. Raises Conflict if the tenant is not a
+    demonstration tenant, if it has no members, or if a member may have a real e-mail address.
     """
     tenant_id = find_tenant(slug=slug)
     if tenant_id is None:
@@ -47,6 +47,7 @@ def require_demonstration(slug: str) -> TenantId:
 
 
 def is_marked(tenant_id: TenantId, action: str) -> bool:
+    """Check that the tenant has a marker. `action` is BEGUN or FILLED."""
     with tenant_scope(tenant_id):
         return AuditEntry.objects.filter(tenant_id=tenant_id, action=action).exists()
 
@@ -54,7 +55,8 @@ def is_marked(tenant_id: TenantId, action: str) -> bool:
 def mark_begun(timeline: DemoTimeline) -> None:
     """Mark that seeding has begun, and add the suffix to the tenant's name.
 
-    Set the tenant's creation to six days before the period, unless the tenant is older.
+    Set the tenant's creation time to six days before the period, unless the tenant is older. Its
+    users and teams are created in the days between.
     """
     made_at = timeline.moment_before(days=6)
     with tenant_scope(timeline.tenant_id):
@@ -74,7 +76,7 @@ def mark_filled(timeline: DemoTimeline, row_counts: dict[str, int]) -> None:
 def _record(
     timeline: DemoTimeline,
     action: str,
-    change: tuple[ChangeFields | None, ChangeFields | None],
+    change: tuple[ChangeFields | None, ChangeFields | None],  # fields before and after
     now: datetime,
 ) -> None:
     record_change(

@@ -164,9 +164,8 @@ def _plan_holds(company: DemoCompany) -> list[TimelineEvent]:
         return lambda now: place_hold(actor=company.find_actor(Role.OWNER), new=hold, now=now)
 
     def place_and_release(now: datetime) -> None:
-        hold_id = make_placement("Export review", "Requested by customs.", company.leaver.user_id)(
-            now
-        )
+        place = make_placement("Export review", "Requested by customs.", company.leaver.user_id)
+        hold_id = place(now)
         release_hold(
             actor=company.find_actor(Role.OWNER),
             hold_id=hold_id,

@@ -42,6 +42,7 @@ _SAML_METADATA: Final = """\
  Location="https://{host}/saml"/></IDPSSODescriptor></EntityDescriptor>"""
 _HEALTHY, _FAILING = "Security operations", "Change board"  # names of sinks
 _NUM_FAILURES: Final = 41  # failed deliveries in a row; an example
+_CERTIFICATE_LIFETIME: Final = timedelta(days=5 * 365)
 
 
 def plan_sign_in_settings(company: DemoCompany) -> list[TimelineEvent]:
@@ -86,7 +87,7 @@ def _claim_domains(company: DemoCompany, now: datetime) -> None:
     verify_domain(
         actor=owner,
         domain_id=verified.id,
-        resolve=lambda _: [verified.txt_record],
+        resolve=lambda _: [verified.txt_record],  # as if DNS had the record
         now=now + timedelta(minutes=40),
     )
     claim_domain(actor=owner, name=f"labs.{slug}.example", now=now + timedelta(hours=1))
@@ -116,7 +117,7 @@ def _make_certificate(host: str, now: datetime) -> str:
     private_key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, host)])
     builder = x509.CertificateBuilder().subject_name(name).issuer_name(name).serial_number(1)
-    builder = builder.not_valid_before(now).not_valid_after(now + timedelta(days=1_825))
+    builder = builder.not_valid_before(now).not_valid_after(now + _CERTIFICATE_LIFETIME)
     certificate = builder.public_key(private_key.public_key()).sign(private_key, hashes.SHA256())
     return base64.b64encode(certificate.public_bytes(serialization.Encoding.DER)).decode()
 

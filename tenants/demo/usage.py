@@ -33,7 +33,7 @@ def plan_usage(active_developers: ActiveDevelopers, *, spender_id: UserId) -> li
     """Return an event for each day. `spender_id` is the user whose hard budget is used up."""
     timeline = active_developers.company.timeline
     calendar = make_calendar(timeline)
-    # Before the signature of the audit chain at 23:59.
+    # Before the audit chain is signed, at 23:59 (tenants.demo.operations).
     time_of_day = timedelta(hours=23, minutes=58)
 
     def make_event(day: datetime) -> TimelineEvent:

@@ -41,7 +41,10 @@ class Score(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ScoreDifference(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The mean of the second pool's score minus the first pool's, with its 95% interval."""
+    """The difference of two pools' scores, with its 95% interval.
+
+    It is the mean, over the tasks, of the second pool's score minus the first pool's score.
+    """
 
     value: _Number
     low: _Number | None  # None: no interval, as in Score
@@ -82,7 +85,7 @@ class PoolReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class EvaluationReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    suite: _Name  # "infilling", or the file of an exam
+    suite: _Name  # "infilling", or the file of an exam (a public set of tasks)
     pools: Annotated[tuple[PoolReport, ...], msgspec.Meta(min_length=1, max_length=2)]
     # By the name of the score; empty if the report has one pool.
     difference: Annotated[dict[_Name, ScoreDifference], msgspec.Meta(max_length=20)] = {}

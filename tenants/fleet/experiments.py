@@ -78,7 +78,8 @@ class ExperimentState:
 def read_experiment_state(connection: redis.Redis) -> ExperimentState:
     """Read all experiments and the latest changes. Raises RedisUnavailable."""
     state = _STORE.read(connection)
-    return ExperimentState(state.version, *state.decode(_decode))
+    entries, latest = state.decode(_decode)
+    return ExperimentState(state.version, entries, latest)
 
 
 def start_new_experiment(
@@ -208,6 +209,7 @@ def _check_variant(variant: VariantEntry) -> None:
         DEFAULT_FILES_SHARE if files is None else files,
         DEFAULT_SUFFIX_SHARE if suffix is None else suffix,
     )
+    # Rounded, because the sum of two floats can be slightly more than the exact sum.
     if min(shares) < 0 or round(sum(shares), 6) > MAX_SHARES:
         raise InvalidValue(
             "variants",

@@ -1,7 +1,10 @@
 """Indexes of public code that operators build, start and stop. Gateways follow within a second.
 
+An index is running from its start to its stop. Gateways then use it, and pages say that it is in
+use. A build that has not ended is a status of the index instead (BUILDING).
+
 The index of the gateways' own setting (CARET_PUBLIC_CODE_INDEX) is not listed here. Gateways use a
-started index instead of it.
+running index instead of it.
 """
 
 import json
@@ -49,10 +52,10 @@ logger = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class PublicCodeIndexRecord:
-    """A change of an index. `PublicCodeState` says which changes are the latest of their index."""
+    """The state of an index after a change. The latest record of an index has its present state."""
 
-    index: PublicCodeIndexChange  # the index as it was after the change
-    at: datetime
+    index: PublicCodeIndexChange  # the state, and the operator's reason for the change
+    at: datetime  # of the change; the end of a build keeps the time of the operator's request
 
     @property
     def is_building(self) -> bool:
@@ -66,8 +69,8 @@ class PublicCodeIndexRecord:
 @dataclass(frozen=True, slots=True)
 class PublicCodeState:
     version: str  # the version in Redis; "0": nothing was ever set
-    records: dict[str, PublicCodeIndexRecord]  # the latest change of each index, by its name
-    latest: list[PublicCodeIndexRecord]  # changes of all indexes, newest first
+    records: dict[str, PublicCodeIndexRecord]  # the latest record of each index, by its name
+    latest: list[PublicCodeIndexRecord]  # the latest records of all indexes, newest first
 
 
 def list_source_folders() -> list[str]:
@@ -81,7 +84,8 @@ def list_source_folders() -> list[str]:
 def read_public_code_state(connection: redis.Redis) -> PublicCodeState:
     """Read all indexes and the latest changes. Raises RedisUnavailable."""
     state = _STORE.read(connection)
-    return PublicCodeState(state.version, *state.decode(_decode))
+    records, latest = state.decode(_decode)
+    return PublicCodeState(state.version, records, latest)
 
 
 def request_index(
@@ -93,9 +97,10 @@ def request_index(
     reason: str,
     now: datetime,
 ) -> None:
-    """Request that a worker builds an index. A stopped index of the same name is replaced.
+    """Request that a worker builds an index.
 
-    `folder` is one of list_source_folders.
+    An index of the same name is replaced if it is not in use. `folder` is one of
+    list_source_folders.
 
     Raises Forbidden, InvalidValue, Conflict, RedisUnavailable.
     """
@@ -149,10 +154,13 @@ def set_running(
     current = state.records[name].index
     if current.is_running is is_running or current.status is not IndexStatus.READY:
         raise Conflict("The index is not in the expected state. Reload the page.")
-    running = [record.index.name for record in state.records.values() if record.index.is_running]
-    if is_running and running:
+    running_names = [
+        record.index.name for record in state.records.values() if record.index.is_running
+    ]
+    if is_running and running_names:
         raise Conflict(
-            "Stop using {name} first. Only one index can be in use at a time.", name=running[0]
+            "Stop using {name} first. Only one index can be in use at a time.",
+            name=running_names[0],
         )
     change = msgspec.structs.replace(
         current,
@@ -189,7 +197,9 @@ def build_requested_index(connection: redis.Redis) -> None:
 def _build(index: PublicCodeIndexChange) -> PublicCodeIndexChange:
     """Build the index file in a separate process, and return the index with its new status.
 
-    If the build fails, the index gets the status FAILED and the error of `_describe_failure`.
+    If the build fails, the index gets the status FAILED and the error of `_describe_failure`. The
+    index keeps the operator, the reason and the time of the request, because no operator has caused
+    the end of the build.
     """
     file = index_file(settings.PUBLIC_CODE_FOLDER, index.name)
     source = repositories_folder(settings.PUBLIC_CODE_FOLDER) / index.folder
@@ -206,7 +216,10 @@ def _build(index: PublicCodeIndexChange) -> PublicCodeIndexChange:
 
 
 def _describe_failure(error: Exception) -> str:
-    """Return the last line of the builder's error output; without output, of the error's text."""
+    """Return the last line of the builder's error output.
+
+    If there is no output, return the last line of the error's text.
+    """
     if isinstance(error, subprocess.TimeoutExpired):
         # Its output would end in the middle of the build, without an error.
         return f"The build did not finish within {_BUILD_TIMEOUT_S / 3600:.0f} hours."

@@ -1,7 +1,9 @@
 """Celery tasks of snapshots, plans, pools and public code.
 
-A second run of a task is harmless, with one exception: each run of scrape_gateways adds a minute to
-the replica seconds. `caret.celery` has the queues and intervals of the tasks.
+`caret.celery` has the queues and intervals of the tasks. A task that may take longer than its
+interval has a `redis_lock`, so that it does not occupy several workers. A repeated run of a task is
+harmless, with one exception: each run of scrape_gateways adds a minute to the replica seconds. A
+lock would not prevent this, because the runs may follow each other.
 """
 
 from celery import shared_task

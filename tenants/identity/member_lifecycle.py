@@ -40,7 +40,7 @@ def change_role(
     actor.require(Permission.WRITE_MEMBERS)
     reason = parse_reason(reason)
     with tenant_scope(actor.tenant_id):
-        old_role = _lock_membership(actor, user_id, new_role=role)
+        old_role = _lock_and_check_membership(actor, user_id, new_role=role)
         if old_role is not role:
             Membership.objects.filter(tenant_id=actor.tenant_id, user_id=user_id).update(role=role)
             # The member may have lost the permission to invite.
@@ -66,7 +66,7 @@ def remove_member(*, actor: Actor, user_id: UserId, reason: str, now: datetime) 
     actor.require_open()  # READ_TENANT is allowed while the tenant is closing, but leaving is not
     reason = parse_reason(reason)
     with tenant_scope(actor.tenant_id):
-        old_role = _lock_membership(actor, user_id, new_role=None)
+        old_role = _lock_and_check_membership(actor, user_id, new_role=None)
         end_membership(actor=actor, user_id=user_id, now=now)
         unowned_keys = summarize_keys_shown_to(actor=actor, user_id=user_id, now=now)
         _record_change(actor, "member.removed", user_id, (old_role, None), reason, now)
@@ -92,7 +92,7 @@ def end_membership(*, actor: Actor, user_id: UserId, now: datetime) -> None:
     )
 
 
-def _lock_membership(actor: Actor, user_id: UserId, *, new_role: Role | None) -> Role:
+def _lock_and_check_membership(actor: Actor, user_id: UserId, *, new_role: Role | None) -> Role:
     """Lock the tenant, check that the actor may make the change, and return the member's old role.
 
     `new_role` is None if the membership ends. Raises Forbidden, NotFound, Conflict.
@@ -121,7 +121,7 @@ def _record_change(
     actor: Actor,
     action: str,
     user_id: UserId,
-    roles: tuple[Role, Role | None],
+    roles: tuple[Role, Role | None],  # before and after; None: the membership has ended
     reason: str,
     now: datetime,
 ) -> None:

@@ -51,6 +51,7 @@ def transfer_ownership(*, actor: Actor, user_id: UserId, reason: str, now: datet
         mark_snapshot_stale(tenant_id=actor.tenant_id)  # locks the tenant
         if find_membership(tenant_id=actor.tenant_id, user_id=actor.user_id).role != Role.OWNER:
             raise Conflict("You are no longer an owner of this tenant.")
+        # The new owner comes first, because a tenant cannot be without an owner.
         new = change_role(actor=actor, user_id=user_id, role=Role.OWNER, reason=reason, now=now)
         old = change_role(
             actor=actor, user_id=actor.user_id, role=Role.ADMINISTRATOR, reason=reason, now=now

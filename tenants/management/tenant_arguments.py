@@ -16,7 +16,8 @@ def add_tenant_parser(
 ) -> argparse.ArgumentParser:
     """Add the subcommand `name`, which takes a tenant's slug and a reason.
 
-    `commands` is the result of add_subparsers, and `effect` is the help text.
+    `commands` is the result of add_subparsers, and `effect` is the help text. If `needs_reason` is
+    False, the reason may be left out.
     """
     parser: argparse.ArgumentParser = commands.add_parser(name, help=effect)
     parser.add_argument("slug")

@@ -1,10 +1,10 @@
 """All tables. Each module contains tables that belong together.
 
-The primary key of a tenant's table begins with `tenant_id`, and so does each other unique key. With
-a key without it, a conflict would reveal to one tenant that another tenant has the same value.
-Foreign keys between tenants' tables contain `tenant_id` for the same reason, because Postgres
-checks them without row security. Django cannot declare such foreign keys, so the migrations create
-them.
+In a table with tenants' rows, the primary key begins with `tenant_id`, and so does each other
+unique key. Otherwise, a conflict would reveal to one tenant that another tenant has the same value.
+Foreign keys between such tables also contain `tenant_id`. Otherwise, a row could refer to a row of
+another tenant, because Postgres checks foreign keys without row security. Django cannot declare
+such foreign keys, so the migrations create them.
 """
 
 from tenants.models.api_key import ApiKey

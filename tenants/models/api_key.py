@@ -32,8 +32,8 @@ class ApiKey(models.Model):
     owner = models.ForeignKey(
         User, null=True, on_delete=models.PROTECT, db_index=False, related_name="+"
     )
-    # created_by: the user who created the key. issued_by: the user who saw the current key text.
-    # If a request with another API key did this, it is the user who saw the text of that key.
+    # created_by: the user who created the key. issued_by: the user to whom the current key text was
+    # shown. If the request was made with another API key, the user is the `issued_by` of that key.
     # None: the platform, an operator, or unknown. The migration adds foreign keys to memberships.
     created_by = models.ForeignKey(
         User, null=True, on_delete=models.PROTECT, db_index=False, related_name="+"
@@ -85,13 +85,13 @@ class ApiKey(models.Model):
 def filter_idle_keys(
     keys: QuerySet[ApiKey], *, unused_for: timedelta, now: datetime
 ) -> QuerySet[ApiKey]:
-    """Return the active keys that were not created, rotated or used for the time `unused_for`."""
+    """Return the active keys whose creation, rotation and last use are older than `unused_for`."""
     # Postgres' GREATEST ignores nulls.
     last_activity = Greatest("created_at", "issued_at", "last_used_at")
     return (
         keys.filter(make_active_condition(now))
-        .annotate(touched_at=last_activity)
-        .filter(touched_at__lt=now - unused_for)
+        .annotate(last_activity_at=last_activity)
+        .filter(last_activity_at__lt=now - unused_for)
     )
 
 

@@ -28,7 +28,7 @@ class AuditEntry(models.Model):
     actor = models.ForeignKey(
         User, null=True, on_delete=models.PROTECT, db_index=False, related_name="+"
     )
-    actor_key = models.CharField(max_length=40)  # Actor.credential_name
+    actor_key = models.CharField(max_length=40)  # not only API keys, see Actor.credential_name
     action = models.CharField(max_length=60)  # dotted, e.g. "key.revoked"
     target = models.CharField(max_length=200)  # e.g. "key:Ab3dE6gH"
     # Fields of the target before and after the change, without secrets. None: there is nothing to
@@ -81,14 +81,17 @@ class AuditHead(models.Model):
 
 
 class SignedAuditHead(models.Model):
-    """A signed statement that the chain had reached this entry. Append-only."""
+    """A signed statement that the chain had reached the entry with this sequence number.
+
+    Append-only.
+    """
 
     pk = models.CompositePrimaryKey("tenant_id", "sequence")
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
     sequence = models.PositiveBigIntegerField()
     hash = models.BinaryField()  # 32 bytes
     signed_at = models.DateTimeField()
-    key_id = models.CharField(max_length=16)  # caret.foundation.crypto.signing
+    key_id = models.CharField(max_length=16)  # of the signing key (caret.foundation.crypto.signing)
     # 64 bytes, of the document that hash_chain.build_head_document returns.
     signature = models.BinaryField()
 
@@ -122,7 +125,8 @@ class AuditSink(models.Model):
     last_error = models.CharField(max_length=200)
     num_failures = models.PositiveIntegerField(default=0)  # since the last success
     next_attempt_at = models.DateTimeField(null=True)  # None: immediately
-    # Until this time, only the worker that wrote it may deliver. None, or past: any worker may.
+    # Until this time, only the worker that set it may deliver. None, or a time in the past: any
+    # worker may.
     claimed_until = models.DateTimeField(null=True)
 
     class Meta:

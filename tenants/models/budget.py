@@ -71,7 +71,7 @@ class BudgetAlert(models.Model):
     id = models.UUIDField(default=uuid7, editable=False)
     budget_id = models.UUIDField()  # no foreign key: the alert outlives its budget
     month = models.DateField()  # its first day
-    percent = models.PositiveSmallIntegerField()  # the threshold, one of alerts.THRESHOLDS
+    percent = models.PositiveSmallIntegerField()  # one of tenants.billing.budgets.alerts.THRESHOLDS
     spent_micros = models.BigIntegerField()  # at the time of the alert
     limit_micros = models.BigIntegerField()  # of the month, at the time of the alert
     created_at = models.DateTimeField()

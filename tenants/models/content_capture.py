@@ -24,7 +24,8 @@ class ContentErasure(models.Model):
     )
     reason = models.TextField()  # tenants.privacy.content_capture.erasure.ContentErasureReason
     num_objects = models.PositiveIntegerField()
-    num_items = models.PositiveIntegerField()  # completions, and edits of accepted suggestions
+    # Captured completions, and captured texts of suggestions after users changed them.
+    num_items = models.PositiveIntegerField()
     num_bytes = models.PositiveBigIntegerField()  # size of the encrypted objects
     keys = models.JSONField()  # destroyed encryption keys: [{"id", "fingerprint", "scope"}]
     # If keys were destroyed, the content has been unreadable since then.

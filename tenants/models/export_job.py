@@ -34,7 +34,8 @@ class ExportJob(models.Model):
     created_at = models.DateTimeField()
     started_at = models.DateTimeField(null=True)  # None: nothing was read yet
     finished_at = models.DateTimeField(null=True)  # None: not finished
-    # Until this time, only the worker that wrote it may run the job. None, or past: any worker may.
+    # Until this time, only the worker that set it may run the job. None, or a time in the past: any
+    # worker may.
     claimed_until = models.DateTimeField(null=True)
     num_attempts = models.PositiveIntegerField(default=0)  # since the last progress
     # An ExportProgress (tenants.compliance.exports.jobs.progress) for each export of the job; an

@@ -1,8 +1,8 @@
 """The ledger (accounts, transactions, entries), invoices and billing profiles.
 
-All tables except the billing profiles are append-only. The database checks that the entries of each
-transaction have one currency, and that those inserted by the same statement balance (see
-tenants/migrations/0002_keys_triggers_and_grants.py).
+All tables except the billing profiles are append-only. The database checks that all entries of a
+transaction have the same currency, and that the entries which one statement inserts add up to zero
+(see tenants/migrations/0002_keys_triggers_and_grants.py).
 """
 
 from typing import ClassVar
@@ -34,7 +34,7 @@ class LedgerTransaction(models.Model):
     pk = models.CompositePrimaryKey("tenant_id", "id")
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
     id = models.UUIDField(default=uuid7, editable=False)
-    # The cause of the transaction, which can be posted only once.
+    # The cause of the transaction. For each cause, only one transaction can be posted.
     source_kind = models.CharField(max_length=16)  # tenants.billing.ledger.operations.SourceKind
     source_id = models.CharField(max_length=80)
     currency = models.CharField(max_length=3)

@@ -22,8 +22,8 @@ class Membership(models.Model):
     # None: a current member. The row of a former member stays, because API keys and audit entries
     # refer to it. A member who returns gets the same row.
     ended_at = models.DateTimeField(null=True)
-    # When the user's data in this tenant was erased; None: not erased. An erasure in another tenant
-    # reads this column.
+    # When the user's data in this tenant was erased; None: not erased. The last erasure also
+    # anonymizes the account, so each erasure reads this column of the user's other memberships.
     erased_at = models.DateTimeField(null=True)
 
     class Meta:

@@ -21,7 +21,7 @@ class PolicyVersion(models.Model):
         User, null=True, on_delete=models.PROTECT, db_index=False, related_name="+"
     )
     # Lookup ID of the key that was used; "": no key. The database default is for processes of the
-    # previous release.
+    # previous release, which insert rows without this column.
     author_key = models.CharField(max_length=40, default="", db_default="")
     reason = models.TextField()
     created_at = models.DateTimeField()
@@ -55,6 +55,7 @@ class PolicyOverrideVersion(models.Model):
 
     class Meta:
         db_table = "tenants_policy_override_version"
+        # "policy_layer" is an earlier name of overrides. New names would need a migration.
         constraints: ClassVar = [
             # Reader: read_overrides.
             models.UniqueConstraint(

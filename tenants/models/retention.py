@@ -80,9 +80,11 @@ class PurgeRun(models.Model):
     data_class = models.CharField(max_length=40)
     days = models.PositiveIntegerField()  # of retention
     rule_version = models.PositiveIntegerField(null=True)  # None: no rule was set yet
-    cutoff = models.DateTimeField()  # older records are to be deleted; may move back during the run
+    # Older records are to be deleted. If the retention period is extended during the run, the
+    # cutoff moves back.
+    cutoff = models.DateTimeField()
     # Number of records at the end of the previous run. For the first run, and for the classes of
-    # purge._ERASED_OTHERWISE: at the beginning of this run.
+    # tenants.privacy.retention.purge._ERASED_OTHERWISE: at the beginning of this run.
     opening = models.BigIntegerField()
     deleted = models.BigIntegerField(default=0)  # number of records deleted so far
     created_at = models.DateTimeField()

@@ -11,7 +11,8 @@ from caret.foundation.postgres.row_security import RowSecurity
 from tenants.models.tenant import Tenant
 
 # Column names by the number of seconds after which an accepted suggestion was checked again. The
-# columns count the checked suggestions, and those of them whose text was mostly unchanged.
+# columns checked_* count the suggestions that were checked. The columns retained_* count only those
+# whose text was mostly unchanged.
 CHECKED_AFTER: Final = {span_s: f"checked_{span_s}" for span_s in SPANS_S}
 RETAINED_AFTER: Final = {span_s: f"retained_{span_s}" for span_s in SPANS_S}
 # One column for each field of tenants.usage.reports.counters.UsageCounters, in its order.
@@ -126,6 +127,7 @@ class _LatencyCounts(models.Model):
 class LatencyHour(_LatencyCounts):
     class Meta:
         db_table = "tenants_latency_hour"
+        # "speed_hour" is an earlier name of the table. A new name would need a migration.
         constraints: ClassVar = [RowSecurity(name="speed_hour_tenant")]
 
 
@@ -134,6 +136,7 @@ class LatencyDay(_LatencyCounts):
 
     class Meta:
         db_table = "tenants_latency_day"
+        # "speed_day" is an earlier name of the table.
         constraints: ClassVar = [RowSecurity(name="speed_day_tenant")]
 
 
@@ -151,6 +154,7 @@ class DirtyHour(models.Model):
 
     class Meta:
         db_table = "tenants_dirty_hour"
+        # "rollup_mark" is an earlier name of the table.
         constraints: ClassVar = [
             RowSecurity(name="rollup_mark_tenant", privileges=("SELECT", "INSERT", "DELETE"))
         ]

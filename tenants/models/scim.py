@@ -93,7 +93,7 @@ class ScimGroupMember(models.Model):
     pk = models.CompositePrimaryKey("tenant_id", "team_id", "scim_user_id")
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
     team_id = models.UUIDField()  # deleted with the group (foreign key in the migration)
-    scim_user_id = models.UUIDField()  # deleted with the user (foreign key in the migration)
+    scim_user_id = models.UUIDField()  # deleted with the ScimUser (foreign key in the migration)
 
     class Meta:
         db_table = "tenants_scim_group_member"

@@ -16,7 +16,8 @@ class Domain(models.Model):
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
     id = models.UUIDField(default=uuid.uuid4, editable=False)
     name = models.CharField(max_length=253)  # lower case, IDNA
-    # To prove control of the domain, the tenant adds a TXT record with TXT_PREFIX and this text.
+    # To prove control of the domain, the tenant adds a TXT record that contains
+    # "caret-domain-verification=" (tenants.base.validation.email_domains.TXT_PREFIX) and this text.
     challenge = models.CharField(max_length=80)
     created_at = models.DateTimeField()
     verified_at = models.DateTimeField(null=True)  # None: claimed but not verified
@@ -39,6 +40,7 @@ class VerifiedDomain(models.Model):
 
     class Meta:
         db_table = "tenants_verified_domain"
+        # "captured_domain" is an earlier name of the table. A new name would need a migration.
         constraints: ClassVar = [
             Grants(
                 name="captured_domain_grants",

@@ -30,8 +30,8 @@ class StripeEvent(models.Model):
 
     pk = models.CompositePrimaryKey("tenant_id", "identifier")
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
-    # The ID of the ledger transaction, a colon, and the entry's line of usage; for the line of a
-    # model, which can be too long for Stripe, the entry's position instead.
+    # The ID of the ledger transaction, a colon, and the entry's line of usage. The line of a model
+    # can be too long for Stripe: its entry is identified by its position instead.
     identifier = models.CharField(max_length=100)
     event_name = models.CharField(max_length=100)  # of the meter
     quantity = models.BigIntegerField()  # tokens

@@ -56,7 +56,8 @@ class BillingState(models.Model):
 class UsageBatchCounter(models.Model):
     """A counter of the batches in which usage records arrive.
 
-    When a transaction sees a batch, it also sees all batches with lower numbers.
+    A transaction that adds a batch locks this row until it commits. When another transaction sees a
+    batch, it therefore also sees all batches with lower numbers.
     """
 
     tenant = models.OneToOneField(
@@ -66,6 +67,7 @@ class UsageBatchCounter(models.Model):
 
     class Meta:
         db_table = "tenants_usage_batch_counter"
+        # "usage_feed" is an earlier name of the table. A new name would need a migration.
         constraints: ClassVar = [
             RowSecurity(name="usage_feed_tenant", privileges=("SELECT", "INSERT", "UPDATE")),
         ]

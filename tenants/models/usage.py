@@ -54,7 +54,7 @@ class UsageRecord(models.Model):
     engine_ms = models.FloatField(null=True)
     total_ms = models.FloatField()
     # Each of the following columns is null in records that are older than the column.
-    trigger = models.TextField(null=True)  # noqa: DJ001  # an empty text has another meaning
+    trigger = models.TextField(null=True)  # noqa: DJ001  # an empty text is not the same as null
     variant = models.TextField(null=True)  # noqa: DJ001
     filter_reason = models.TextField(null=True)  # noqa: DJ001
     num_files = models.IntegerField(null=True)

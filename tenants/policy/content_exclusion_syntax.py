@@ -8,8 +8,8 @@
 
 The format looks like YAML and is parsed line by line. In addition, a line may contain only a
 pattern, such as `**/secrets/**`, which applies to all repositories. A line that cannot be parsed is
-never skipped, because files that its rule should exclude would then be sent. It is an error, and
-the message contains its number.
+an error, and the message contains the line's number. Such a line is never skipped, because files
+that its rule should exclude would then be sent.
 """
 
 import re
@@ -24,22 +24,25 @@ _ALL: Final = "*"  # all repositories
 _DOUBLE: Final = r'"(?:[^"\\]|\\.)*"'  # a text in double quotes; \ escapes the next character
 _SINGLE: Final = r"'(?:[^']|'')*'"  # a text in single quotes; '' means one quote
 _QUOTED: Final = rf"{_DOUBLE}|{_SINGLE}"
-_COMMENT: Final = r"(?:\s+#.*)?"
+_COMMENT: Final = r"(?:\s+#.*)?"  # white space, # and a text, or nothing
 # No two adjacent parts of a regular expression match the same white space, so that matching takes
-# time linear in the line's length.
+# time linear in the line's length. After a text without quotes, `(?<=\s)#` is the # of a comment:
+# the text itself has already matched the white space before the #.
 _REPOSITORY: Final = re.compile(  # a repository and a colon; `rest` follows the colon
     rf"(?P<name>(?:{_QUOTED})\s*|[^\s\"'#\[\]-][^\"'#\[\]]*?):(?P<rest>(?:\s.*)?)"
 )
-_GLOB: Final = re.compile(  # a dash and a pattern
+# A dash and a pattern:  - "**/.env" # comment
+_GLOB: Final = re.compile(
     rf"\s*-\s+(?:(?P<quoted>{_QUOTED})(?:\s+#.*|\s*)|(?P<bare>[^\s\"'#][^#]*)(?:(?<=\s)#.*)?)"
 )
+# A list of patterns:  ["src/keys/**", "*.pem"] # comment
 _LIST: Final = re.compile(rf"\s*\[(?P<globs>.*)\]{_COMMENT}\s*")
 # One pattern of a list, with the comma after it.
 _PART: Final = re.compile(rf"(?P<glob>(?:{_QUOTED})\s*|[^\s\"',\[\]#][^\"',\[\]#]*)(?:,|$)")
 # A line that contains only a pattern, without quotes.
 _PATTERN: Final = re.compile(r"(?P<glob>[^\s\"'#-][^\"'#]*)(?:(?<=\s)#.*)?")
-_NOTHING: Final = re.compile(r"\s*(?:#.*)?")
-_ESCAPE: Final = re.compile(r"\\(.)")
+_NOTHING: Final = re.compile(r"\s*(?:#.*)?")  # an empty line, or only a comment
+_ESCAPE: Final = re.compile(r"\\(.)")  # in double quotes
 
 
 @dataclass(slots=True)

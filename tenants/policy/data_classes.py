@@ -57,8 +57,9 @@ DATA_CLASSES: Final = MappingProxyType(
                 "Billing, limits and reports. Counts for each request, never code."
             ),
             legal_basis=_CONTRACT,
-            default_days=400,
-            # Two months: the invoice of the month must be issued, and the tenant can dispute it.
+            default_days=400,  # about thirteen months
+            # Two months, so that the records of a month still exist while its invoice is issued and
+            # can be disputed.
             min_days=62,
             max_days=3_653,  # ten years
             surface="Postgres",
@@ -72,8 +73,8 @@ DATA_CLASSES: Final = MappingProxyType(
             max_days=3_653,  # ten years
             surface="Postgres",
         ),
-        # The policy for content capture sets the days of these two classes. A withdrawal of consent
-        # erases the content at once.
+        # The tenant's policy for content capture sets the days of CONTENT and CONTENT_INDEX. A
+        # withdrawal of consent erases the content at once.
         DataClass.CONTENT: DataClassTerms(
             title=gettext_noop("Captured content"),
             purpose=gettext_noop(

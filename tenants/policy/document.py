@@ -24,8 +24,8 @@ MAX_CONCURRENT_COMPLETIONS: Final = 10_000
 MAX_EXCLUDED_REPOSITORIES: Final = 200
 MAX_EXCLUSIONS: Final = 200  # globs of all repositories together
 MAX_GLOB_CHARS: Final = 200  # also of names of repositories, models and regions
-# Requests of a rate limit. This is more than a gateway can serve. (A policy without a rate limit
-# has null in its place.)
+# Requests of a rate limit: more than a gateway can serve. (If a field for a rate limit is null, no
+# such limit applies.)
 MAX_PER_MINUTE: Final = 1_000_000
 MAX_BURST: Final = 100_000  # requests of a rate limit at once
 MAX_TOKENS_PER_DAY: Final = 10**12

@@ -207,20 +207,20 @@ def _count_keys_beyond_lifetime(actor: Actor, policy: TenantPolicy, now: datetim
     if policy.max_key_lifetime_days is None:
         return 0
     keys = ApiKey.objects.filter(tenant_id=actor.tenant_id, revoked_at=None)
-    return keys.filter(_is_beyond_lifetime(policy.max_key_lifetime_days, now)).count()
+    return keys.filter(_make_lifetime_condition(policy.max_key_lifetime_days, now)).count()
 
 
 def _count_members_keys_beyond_lifetime(
     actor: Actor, policies: Mapping[UserId, TenantPolicy], now: datetime
 ) -> int:
     """Count the members' own API keys beyond the lifetime that their effective policy allows."""
-    owners = defaultdict[int, list[UserId]](list)
+    owners_by_max_days = defaultdict[int, list[UserId]](list)
     for user_id, policy in policies.items():
         if policy.max_key_lifetime_days is not None:
-            owners[policy.max_key_lifetime_days].append(user_id)
+            owners_by_max_days[policy.max_key_lifetime_days].append(user_id)
     conditions = [
-        Q(owner_id__in=user_ids) & _is_beyond_lifetime(max_days, now)
-        for max_days, user_ids in owners.items()
+        Q(owner_id__in=user_ids) & _make_lifetime_condition(max_days, now)
+        for max_days, user_ids in owners_by_max_days.items()
     ]
     if not conditions:
         return 0
@@ -229,7 +229,8 @@ def _count_members_keys_beyond_lifetime(
         return keys.filter(reduce(or_, conditions)).count()
 
 
-def _is_beyond_lifetime(max_days: int, now: datetime) -> Q:
+def _make_lifetime_condition(max_days: int, now: datetime) -> Q:
+    """Return the condition of a key that never expires, or only after more than `max_days`."""
     return Q(expires_at=None) | Q(expires_at__gt=now + timedelta(days=max_days))
 
 

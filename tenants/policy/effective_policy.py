@@ -32,8 +32,9 @@ def _find_deciding(
 ) -> list[NamedOverride]:
     """Return the overrides that decide a field's value.
 
-    These are the overrides without which the value would differ. If several overrides set the same
-    value, there may be no such override. Then, return all overrides that change the field.
+    An override decides the value if the value would be different without this override. If several
+    overrides set the same value, there may be no such override. In this case, return all overrides
+    that change the field.
     """
     value = getattr(apply_overrides(policy, (override.override for override in overrides)), name)
     needed = [

@@ -89,6 +89,8 @@ def read_page_of_versions(
     with tenant_scope(actor.tenant_id):
         rows = _select_versions(actor.tenant_id)
         if after is not None:
+            # The ID in the cursor is a version (see _to_position). The remainder fits the column
+            # even if the cursor is forged.
             rows = rows.filter(version__lt=after.id.int % _VERSION_LIMIT)
         versions = list(rows.order_by("-version")[: limit + 1])
     page = build_page(versions, limit=limit, get_position=_to_position)

@@ -1,6 +1,6 @@
 """Three-way merge of policies, for two administrators who change the same version. Pure.
 
-The first administrator's change is in force. The second's changes are applied to it.
+The first administrator's policy is in force. The second administrator's changes are applied to it.
 """
 
 from dataclasses import dataclass

@@ -108,7 +108,7 @@ def record_consent_by_policy(change: PolicyChange) -> None:
             accepted_versions=[after.consent_text],
             current=TENANT_CONSENT_VERSION,
         )
-    if not all(draft.is_granted for draft in drafts):
+    if any(not draft.is_granted for draft in drafts):
         allowance = get_tenant_consent(after)
         for user_id, statements in find_latest_statements(tenant_id=actor.tenant_id).items():
             drafts += draft_receipts_of_choice(

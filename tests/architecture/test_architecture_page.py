@@ -18,6 +18,8 @@ MAX_FILES: Final = {
     "A policy change: until the gateway obeys": 25,
     "An invoice: from usage to PDF": 18,
 }
+# A step has a number, a file, the names of some of its definitions, and a text, such as:
+# 4. `inference/gateway/protocol/frames.py` `decode_frame`: turns JSON text into a typed frame.
 _STEP: Final = re.compile(r"^(\d+)\. `([\w/.]+\.py)`((?:,? `\w+`)+): \S", re.MULTILINE)
 _PATH: Final = re.compile(r"`((?:platform|inference|tenants|console|tests)/[\w/.]+)`")
 
@@ -31,6 +33,7 @@ def test_each_section_is_a_numbered_list_of_few_files(title: str) -> None:
 
     # A numbered line that is not written as a step makes the lists differ.
     assert numbers == list(range(1, len(steps) + 1))
+    # At least 10 files, so that a section that was not found fails.
     assert 10 < len(files) <= MAX_FILES[title]
 
 
@@ -47,7 +50,7 @@ def test_each_step_names_definitions_of_its_file(file: str, names: str) -> None:
 def test_every_file_and_folder_on_the_page_exists() -> None:
     paths = _PATH.findall(PAGE.read_text(encoding="utf-8"))
 
-    assert len(paths) > 60
+    assert len(paths) > 60  # the pattern finds the paths of the page
     assert [path for path in paths if not (ROOT / path).exists()] == []
 
 

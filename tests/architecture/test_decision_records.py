@@ -23,6 +23,9 @@ INVERSES = {
 SOURCES = ("platform", "inference", "tenants", "console", "tests")
 SUFFIXES = {".py", ".md", ".yaml", ".tpl", ".json", ".in", ".toml"}
 MAX_LINES = 60  # one page
+# A title such as "# 0002: Postgres row-level security separates tenants", a field such as
+# "- Status: Accepted", a link to another record, and a row of the index (number, file, title and
+# status).
 _TITLE = re.compile(r"# (\d{4}): [A-Za-z].*[^.]")
 _FIELD = re.compile(r"- ([A-Z][a-z ]+): (.+)")
 _LINK = re.compile(r"\[(\d{4})\]\((\d{4}-[a-z0-9-]+\.md)\)")
@@ -91,6 +94,7 @@ def test_references_in_the_repository_lead_to_records() -> None:
 
 
 def _split_sections(lines: list[str]) -> list[list[str]]:
+    """Split the lines before each heading. The first section begins with the record's title."""
     sections: list[list[str]] = [[]]
     for line in lines:
         if line.startswith("#") and sections[0]:
@@ -122,6 +126,7 @@ def _read_relations() -> Iterator[tuple[str, str, str]]:
 
 
 def _summarize_status(record: Path) -> str:
+    """Return the status as the index shows it, such as "Accepted, amended by 0012"."""
     fields = _read_fields(record)
     for field in ("Superseded by", "Amended by"):
         if field in fields:

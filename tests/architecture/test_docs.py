@@ -9,7 +9,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "platform" / "docs"
 SOURCES = ("platform/caret", "platform/scripts", "inference", "tenants", "console")
-# Set by Caret itself.
+# Set by Caret itself, so operators need no documentation of it.
 INTERNAL = {"CARET_SUPERVISOR_TAG"}
 # The code composes these names, so a search does not find them.
 COMPOSED = {f"CARET_FIRST_TOKEN_TARGET_{mode}_MS" for mode in ("INLINE", "FIM", "BLOCK", "CHAT")}
@@ -46,7 +46,7 @@ def test_the_extensions_description_has_no_local_links() -> None:
 def test_paths_in_contributing_exist() -> None:
     paths = _PATH.findall((ROOT / "CONTRIBUTING.md").read_text())
 
-    assert len(paths) > 40
+    assert len(paths) > 40  # the pattern finds the paths of the document
     assert [path for path in paths if not (ROOT / path).exists()] == []
 
 
@@ -61,6 +61,7 @@ def _documented_settings() -> set[str]:
         if line.startswith("| `")
     ]
     names = {name for row in rows for name in re.findall(f"`({_SETTING})`", row)}
+    # Other abbreviations, such as `..._FILE`, do not end with _MS.
     suffixes = [suffix for row in rows for suffix in re.findall(r"`\.\.\.(_[A-Z_]+)`", row)]
     abbreviated = {
         f"CARET_FIRST_TOKEN_TARGET{suffix}" for suffix in suffixes if suffix.endswith("_MS")
@@ -76,5 +77,6 @@ def _settings_in_code() -> set[str]:
 def _read_texts() -> Iterator[str]:
     for source in SOURCES:
         for path in (ROOT / source).rglob("*"):
+            # Scripts have no suffix.
             if path.suffix in (".py", "") and path.is_file():
                 yield path.read_text()

@@ -17,6 +17,7 @@ from caret.local.paths import REPOSITORY
 _LISTS: Final = Path(__file__).parent / "language"
 _PRODUCT: Final = ("platform/caret", "platform/ide/caret_ls", "inference", "tenants", "console")
 _DOCS: Final = REPOSITORY / "platform" / "docs"
+# Folders whose modules are imported without the folder's name. The longer path is removed first.
 _IMPORT_ROOTS: Final = ("platform/ide/", "platform/")
 MAX_SMALL_LINES: Final = 60  # a module with at most as many lines is small
 MAX_FLAT_MODULES: Final = 12
@@ -59,6 +60,7 @@ def test_no_variable_has_a_vague_name() -> None:
 
 def test_no_replaced_term_is_used() -> None:
     terms = _read_list("replaced_terms")
+    # Longer terms come first, because a shorter one may be the beginning of a longer one.
     words = "|".join(map(re.escape, sorted(terms, key=len, reverse=True)))
     replaced = re.compile(rf"(?<![\w.-])({words})(?![\w-])")
     uses = [
@@ -172,7 +174,7 @@ def _bound_names(tree: ast.Module) -> Iterator[str]:
 
 @cache
 def _read_texts() -> tuple[tuple[str, str], ...]:
-    """Return the code, templates and documents by path, without the changelog."""
+    """Return path and text of all code, templates and documents, without the changelog."""
     paths = [REPOSITORY / path for path, _ in _parse_modules()]
     paths += (REPOSITORY / "console" / "templates").rglob("*.html")
     paths += [path for path in _DOCS.rglob("*.md") if path.name != "CHANGELOG.md"]
@@ -181,6 +183,7 @@ def _read_texts() -> tuple[tuple[str, str], ...]:
 
 
 def _first_words() -> Iterator[str]:
+    """Yield the first word of each docstring."""
     documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
     for _, tree in _parse_modules():
         for node in ast.walk(tree):
@@ -189,6 +192,10 @@ def _first_words() -> Iterator[str]:
 
 
 def _imported_modules(tree: ast.Module) -> Iterator[str]:
+    """Yield the dotted names of the modules that may be imported.
+
+    For `from a import b` these are `a` and `a.b`, because `b` may be a module.
+    """
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)

@@ -18,14 +18,15 @@ OWNER_CONNECTION_FILE = "tenants/management/commands/create_partitions.py"
 
 
 def test_platform_imports_the_standard_library() -> None:
+    """`import platform` does not find our folder `platform`."""
     assert platform.__file__ is not None
     assert not Path(platform.__file__).is_relative_to(ROOT / "platform")
     assert platform.system()
 
 
 def test_ninja_is_django_ninja_and_not_the_build_tool() -> None:
-    """vLLM depends on the build tool, whose package has a module of the same name. Python
-    imports the package that was installed last."""
+    """vLLM depends on the build tool Ninja, whose package also contains a module `ninja`. Python
+    imports the one that was installed last."""
     assert hasattr(ninja, "NinjaAPI")
 
 
@@ -36,8 +37,8 @@ def test_the_platform_folder_contains_no_modules() -> None:
 
 
 def test_no_module_shadows_the_standard_library() -> None:
-    # Python imports from the folder `platform` and from the root. SOURCES contains the folders of
-    # code in the root. The first test checks the root's folder `platform`.
+    # Python searches the folder `platform` and the root for modules. The root's own folders of code
+    # are the SOURCES without a slash, and `platform`, which the first test checks.
     paths = [*(ROOT / "platform").iterdir(), *(ROOT / name for name in SOURCES if "/" not in name)]
     names = {path.stem for path in paths}
 
@@ -76,7 +77,7 @@ def test_every_product_module_has_a_docstring() -> None:
         str(path.relative_to(ROOT))
         for path in _list_files()
         if not path.is_relative_to(ROOT / "tests")
-        and path.name not in ("apps.py", "__init__.py", "__main__.py", "assets.py")
+        and path.name not in ("apps.py", "__init__.py", "__main__.py")
         and ast.get_docstring(ast.parse(path.read_text())) is None
     ]
 

@@ -117,7 +117,10 @@ def test_a_safe_migration_is_not_reported(operations: list[Operation]) -> None:
 
 
 def find_faults(operations: list[Operation]) -> list[str]:
-    """Return the faults as sentences. Tables that the migration creates are not in use yet."""
+    """Return the faults as sentences.
+
+    Tables that the migration creates are not in use yet, so changes of them cannot be faults.
+    """
     created = {
         operation.name.lower()
         for operation in operations
@@ -140,6 +143,8 @@ def find_faults(operations: list[Operation]) -> list[str]:
 
 
 def _table_name(operation: Operation) -> str:
+    # Operations on fields, indexes and constraints have the model in `model_name`. Operations on a
+    # model have it in `name`.
     name = getattr(operation, "model_name", None) or getattr(operation, "name", "")
     return str(name).lower()
 
@@ -171,6 +176,7 @@ def _find_fault(operation: Operation) -> str | None:
 
 def _is_required(field: "Field[object, object]") -> bool:
     has_database_default = field.db_default is not NOT_PROVIDED
+    # A many-to-many field has a table of its own, and no column in this one.
     return not (field.null or has_database_default or field.many_to_many)
 
 

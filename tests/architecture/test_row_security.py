@@ -63,7 +63,8 @@ def tables() -> dict[str, dict[str, Any]]:
         FROM pg_class c
         LEFT JOIN pg_inherits i ON i.inhrelid = c.oid
         LEFT JOIN pg_class parent ON parent.oid = i.inhparent
-        WHERE c.relkind IN ('r', 'p') AND c.relnamespace = 'public'::regnamespace
+        WHERE c.relkind IN ('r', 'p')  -- tables and partitioned tables
+            AND c.relnamespace = 'public'::regnamespace
         """
     )
     names = ("secured", "forced", "parent", "has_tenant", "policies", "owner")
@@ -125,10 +126,12 @@ def test_policies_apply_to_the_application_role_for_reads_and_writes() -> None:
     )
 
     assert policies
-    for table, _, roles, reading, writing, command in policies:
-        assert roles == f"{{{APP_ROLE}}}", table
-        assert "current_setting('caret." in reading, table
-        assert command == "SELECT" or writing == reading, table
+    for table, _, roles, read_condition, write_condition, command in policies:
+        assert roles == f"{{{APP_ROLE}}}", table  # an array of one role
+        # The condition compares with the scope's tenant, user or lookup ID, for example
+        # current_setting('caret.tenant').
+        assert "current_setting('caret." in read_condition, table
+        assert command == "SELECT" or write_condition == read_condition, table
 
 
 def test_append_only_rows_may_be_deleted_after_their_retention() -> None:
@@ -137,7 +140,8 @@ def test_append_only_rows_may_be_deleted_after_their_retention() -> None:
         " WHERE permissive = 'RESTRICTIVE' AND qual LIKE '% days%' ORDER BY tablename"
     )
 
-    assert {table: qual.split("'")[1] for table, _, _, qual in policies} == {
+    # The condition contains the minimum age in quotes: occurred_at < (now() - '62 days'::interval).
+    assert {table: condition.split("'")[1] for table, _, _, condition in policies} == {
         "tenants_auditentry": "366 days",
         "tenants_outcome": "62 days",
         "tenants_typing_report": "62 days",
@@ -153,6 +157,7 @@ def test_append_only_rows_may_be_deleted_with_their_tenant_and_anonymized() -> N
         "SELECT tablename, cmd, roles::text, coalesce(with_check, qual) FROM pg_policies"
         " WHERE permissive = 'RESTRICTIVE' AND qual NOT LIKE '% days%' ORDER BY tablename"
     )
+    # Columns that the application may update, in tables that it may not update as a whole.
     columns = _select(
         "SELECT table_name, column_name FROM information_schema.column_privileges p"
         " WHERE privilege_type = 'UPDATE' AND grantee = current_user AND NOT EXISTS ("
@@ -170,15 +175,17 @@ def test_append_only_rows_may_be_deleted_with_their_tenant_and_anonymized() -> N
     ]
     for _, cmd, roles, condition in policies:
         assert roles == f"{{{APP_ROLE}}}"
+        # Rows may be deleted if the tenant's erasure was requested. A user ID may be replaced only
+        # by an ID that belongs to no user.
         assert ("tenants_erasure" if cmd == "DELETE" else "NOT (EXISTS") in condition
     assert columns == [(table, "user_id") for table in anonymized]
 
 
 def test_unique_keys_of_tenant_tables_begin_with_the_tenant() -> None:
-    keys = _select(
+    unique_keys = _select(
         """
         SELECT c.relname, i.relname, (
-            SELECT a.attname FROM pg_attribute a
+            SELECT a.attname FROM pg_attribute a  -- the first column
             WHERE a.attrelid = c.oid AND a.attnum = x.indkey[0])
         FROM pg_index x
         JOIN pg_class c ON c.oid = x.indrelid JOIN pg_class i ON i.oid = x.indexrelid
@@ -187,8 +194,11 @@ def test_unique_keys_of_tenant_tables_begin_with_the_tenant() -> None:
         """
     )
 
-    assert [key for key in keys if key[2] != "tenant_id"] == []
-    assert len(keys) >= 6
+    faults = [
+        (table, name) for table, name, first_column in unique_keys if first_column != "tenant_id"
+    ]
+    assert faults == []
+    assert len(unique_keys) >= 6  # the query finds the keys
 
 
 def test_foreign_keys_between_tenant_tables_include_the_tenant() -> None:
@@ -213,14 +223,15 @@ def test_only_the_owner_may_truncate() -> None:
     assert [name for name, granted in privileges.items() if "TRUNCATE" in granted] == []
 
 
-def test_audit_policies_usage_and_ledger_are_append_only() -> None:
+def test_audit_log_policies_usage_and_ledger_are_append_only() -> None:
     privileges = _privileges()
 
     ledger = ("ledger_account", "ledger_transaction", "ledger_entry", "plan", "price_version")
     proofs = ("signedaudithead", "consent_receipt", "retentionrule", "deletioncertificate")
     for table in (*proofs, *ledger):
         assert privileges[f"tenants_{table}"] == {"SELECT", "INSERT"}
-    # These may be deleted after their retention or with their tenant, as the tests above check.
+    # Rows of these tables may be deleted after their retention or with their tenant, as the tests
+    # above check.
     for table in (
         "policyversion",
         "policy_override_version",
@@ -246,7 +257,7 @@ def test_there_are_no_views_and_no_security_definer_functions() -> None:
 
 
 def _privileges() -> dict[str, set[str]]:
-    """Return the privileges of the application role and of PUBLIC by table."""
+    """Return the privileges of the application role and of PUBLIC (grantee 0) by table."""
     rows = _select(
         """
         SELECT c.relname, (

@@ -33,11 +33,13 @@ def is_broad(handler: ast.ExceptHandler) -> bool:
 
 
 def raises_limit(handler: ast.ExceptHandler) -> bool:
+    """Return True if the handler catches only the limit, and raises it again."""
     is_limit = handler.type is not None and ast.unparse(handler.type) == "SoftTimeLimitExceeded"
     return is_limit and raises_again(handler)
 
 
 def raises_again(handler: ast.ExceptHandler) -> bool:
+    """Return True if the last statement of the handler is a bare `raise`."""
     return ast.unparse(handler.body[-1]) == "raise"
 
 
@@ -51,6 +53,7 @@ def test_broad_handlers_in_tenants_do_not_swallow_the_soft_time_limit() -> None:
     assert lines_by_path == {}
 
 
+# The handlers begin on the third line of the code that the test checks.
 @pytest.mark.parametrize(
     ("handlers", "lines"),
     [

@@ -116,6 +116,7 @@ class Bench:
                 began = await cancel(self._new_prefix())
                 if began is not None:
                     ended = await self.proxy.ends.get()
+                    # Otherwise the completion ended by itself, at about the time of the cancel.
                     if ended.by_gateway and ended.at_s >= began.at_s:
                         return began, ended
             self.num_too_late += 1
@@ -185,7 +186,7 @@ class Bench:
 def main(arguments: Sequence[str]) -> int:
     options = _parse(arguments)
     report = Report("cancel")
-    machine()  # before this process is pinned to some of its cores
+    machine()  # is cached: counts the cores before this process is pinned to some of them
     own_cores, other_cores = split_cores()
     with ExitStack() as stack:
         home = stack.enter_context(create_home())
@@ -224,7 +225,7 @@ async def measure(
     """
     async with EngineProxy(engine_url) as proxy:
         pools = None if render_pools is None else render_pools(proxy.url)
-        # Starting and stopping home and gateway blocks the event loop, which is idle otherwise.
+        # Starting and stopping home and gateway blocks the event loop. It has no other work then.
         with (
             create_home() as home,
             own_gateway(home, engine_url=engine_url, replica=proxy.url, pools=pools) as running,
@@ -240,7 +241,9 @@ def _prefixes(text: CodeText) -> list[str]:
         text.sample(mode=_MODE, num_tokens=_PROMPT_TOKENS, max_tokens=_MAX_TOKENS)
         for _ in range(_NUM_TEXTS)
     )
-    return [f"{sample.prefix.rpartition(chr(10))[0]}\n\n{_FUNCTION_HEAD}" for sample in samples]
+    # The function replaces the last line of the sample, which is unfinished.
+    beginnings = (sample.prefix.rpartition("\n")[0] for sample in samples)
+    return [f"{beginning}\n\n{_FUNCTION_HEAD}" for beginning in beginnings]
 
 
 async def _measure(bench: Bench) -> None:
@@ -252,7 +255,7 @@ async def _measure(bench: Bench) -> None:
 
         until_ended, until_idle = bench.measure_until_stream_ended, bench.measure_until_engine_idle
         durations = await _repeat("cancel frames", counts.num_cancels, until_ended, cancel_by_frame)
-        _report_results(report, "frame", durations, 99, bench.num_too_late)
+        _report_results(report, "frame", durations, percent=99, num_too_late=bench.num_too_late)
         idle = await _repeat(
             "engine idle again", counts.num_idle_waits, until_idle, cancel_by_frame
         )
@@ -268,22 +271,22 @@ async def _measure(bench: Bench) -> None:
         durations = await _repeat(figure, counts.num_disconnects, until_ended, cancel)
         # With so few samples the p99 would be the slowest one, which is often a pause of the
         # machine.
-        _report_results(report, figure, durations, 90, bench.num_too_late)
+        _report_results(report, figure, durations, percent=90, num_too_late=bench.num_too_late)
 
 
 async def _repeat(
-    label: str, count: int, until: Callable[[Cancel], Awaitable[Duration]], cancel: Cancel
+    label: str, count: int, measure_one: Callable[[Cancel], Awaitable[Duration]], cancel: Cancel
 ) -> list[Duration]:
     durations = []
     for number in range(count):
         if number % 50 == 0:
             say(f"{label}: {number} of {count}")
-        durations.append(await until(cancel))
+        durations.append(await measure_one(cancel))
     return durations
 
 
 def _report_results(
-    report: Report, figure: str, durations: Sequence[Duration], percent: int, num_too_late: int
+    report: Report, figure: str, durations: Sequence[Duration], *, percent: int, num_too_late: int
 ) -> None:
     whole_ms = [duration.whole_ms for duration in durations]
     report.target(

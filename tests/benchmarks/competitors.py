@@ -19,6 +19,7 @@ from tests.stack.ports import free_port
 
 FOLDER: Final = REPOSITORY / ".caret" / "benchmarks"
 _INSTALL_TIMEOUT_S: Final = 300.0
+_MAX_REASON_CHARS: Final = 300  # of the output of a failed installation
 KEY: Final = "sk-benchmark"
 
 
@@ -168,5 +169,5 @@ def _install(requirement: str, folder: Path) -> str | None:
         except subprocess.TimeoutExpired:
             return "it took too long"
         except subprocess.CalledProcessError as error:
-            return " ".join(error.stderr.split())[:300]
+            return " ".join(error.stderr.split())[:_MAX_REASON_CHARS]
     return None

@@ -39,6 +39,7 @@ class ControlPlane:
         """Connect as the application's role, with row-level security limited to the tenant."""
         address = self.home.paths.app_database_url.read_text().strip()
         with psycopg.connect(address) as connection:
+            # true: until the end of the transaction, which ends with this block.
             connection.execute("SELECT set_config('caret.tenant', %s, true)", [tenant_id])
             yield connection
 
@@ -49,6 +50,7 @@ class ControlPlane:
             yield connection
 
     def make_tenants(self, count: int) -> list[str]:
+        """Create tenants and return their IDs. Their slugs are tenant-0, tenant-1 and so on."""
         # Imported here: Django reads its settings at import, after `control_plane` has set a home.
         from tenants.identity.members.operations import create_tenant
 
@@ -57,6 +59,7 @@ class ControlPlane:
         return [create_tenant(slug=name, name=name, now=now) for name in names]
 
     def manage(self, *arguments: str) -> str:
+        """Run a command of `manage.py` and return its output."""
         log = self.home.paths.logs / "manage.log"
         return run_to_end(
             arguments[0],

@@ -7,8 +7,8 @@ server sends (`sticky`), and with those of the current line alone (`line`). The 
 the editor's language tools: it finds only imported names and their members, without types of
 variables. A definition that is found after a keystroke is used from the next keystroke on.
 
-    cached      share of the prompt's tokens that an engine would have cached: the blocks of 32
-                tokens at its beginning with which earlier prompts of the session began, too
+    cached      share of the prompt's tokens that an engine would have cached: the first blocks of
+                32 tokens that an earlier prompt of the session began with, too
     present     share of the prompts that contain the identifier that the user types next. Only
                 identifiers that the cursor's file does not contain yet count
     uses        share of the prompts that contain the identifier after an imported name, `with` and
@@ -50,8 +50,9 @@ from tests.benchmarks.results import Report, say
 BLOCK_TOKENS: Final = 32  # --block-size of the CPU profiles
 MIN_CACHED_PERCENT: Final = 93.0  # as in prefix_reuse
 KINDS: Final = ("none", "sticky", "line")
-_MAX_CHANGES: Final = 400
-_NUM_FILES: Final = 6
+_MAX_CHANGES: Final = 400  # of a session
+_NUM_FILES: Final = 6  # other open files
+# Folders of this repository from which Python imports modules.
 _ROOTS: Final = ("", "platform/", "platform/ide/")
 _WORD: Final = re.compile(r"[^\W\d]\w*")
 _MIN_WORD_CHARS: Final = 3
@@ -88,7 +89,9 @@ class ImportedNames:
         self._names = dict(_imports(session.text))
 
     def find(self, symbol: str) -> FrameDefinition | None:
+        """Return the definition of a symbol such as `Session.path`; None if none is found."""
         first, *members = symbol.split(".")
+        # The name is "" if `first` is an imported module. Then only its members have definitions.
         module, name = self._names.get(first, ("", ""))
         names = [name, *members] if name else members
         for path in _module_paths(module) if names else ():
@@ -140,11 +143,13 @@ def _replay(
             continue
         rest = _rest_of_line([following for following, _, _ in replayed[index + 1 :]])
         word = _next_word(prefix, rest)
+        # The null character keeps a word from reaching across the cursor.
         is_new = word and not re.search(rf"\b{word}\b", prefix + "\0" + suffix)
         definitions = {"none": (), "sticky": tuple(sticky), "line": tuple(of_line)}
         for kind, counts in counts_by_kind.items():
             request = _request(session, prefix, suffix, definitions[kind])
-            prompt = assemble(writer, AdmittedRequest(principal, request, "", NO_VARIANT))
+            admitted = AdmittedRequest(principal, request, pool="", variant=NO_VARIANT)
+            prompt = assemble(writer, admitted)
             counts.add(prompt.token_ids)
             counts.definition_tokens += sum(
                 segment.num_tokens for segment in prompt.segments if segment.kind == "definitions"
@@ -190,7 +195,8 @@ def _measure_uses(
         for kind, definitions in (("without", []), ("with", [definition])):
             # The rest of the line is not written yet.
             request = _request(session, prefix, suffix.partition("\n")[2], definitions)
-            prompt = assemble(writer, AdmittedRequest(principal, request, "", NO_VARIANT))
+            admitted = AdmittedRequest(principal, request, pool="", variant=NO_VARIANT)
+            prompt = assemble(writer, admitted)
             text = _decode(writer, prompt.token_ids)
             present[kind] += bool(re.search(rf"\b{word}\b", text))
     for kind, number in present.items():
@@ -198,14 +204,19 @@ def _measure_uses(
 
 
 def _find_use(path: str, rng: random.Random) -> tuple[Session, str, str, FrameDefinition] | None:
-    """Return a random place after the use of a name that another file of the repository defines."""
+    """Return a random place after the use of a name that another file of the repository defines.
+
+    The result is a session of the file, the texts before and after the place, and the definition;
+    None if the file has no such place.
+    """
     text = _read("HEAD", path)
     folder = path.rpartition("/")[0]
     others = [name for name in _tree("HEAD") if name.rpartition("/")[0] == folder and name != path]
     open_names = rng.sample(others, min(_NUM_FILES, len(others)))
-    files = tuple(ContextFile(name, _read("HEAD", name), 0.0) for name in open_names)
-    session = Session(path, text, files, "caret/caret", (), "HEAD")
+    files = tuple(ContextFile(name, _read("HEAD", name), edited_at=0.0) for name in open_names)
+    session = Session(path, text, files, "caret/caret", changes=(), commit="HEAD")
     names = ImportedNames(session)
+    # In each line except imports, the text up to the first name that is followed by "." or "(".
     places = list(re.finditer(r"(?m)^(?!from |import ).*?\w[.(]", text))
     rng.shuffle(places)
     for place in places:
@@ -304,6 +315,7 @@ def _defined_names(node: ast.stmt) -> list[str]:
 
 @cache
 def _tree(commit: str) -> tuple[str, ...]:
+    """Return the paths of all files of the commit."""
     command = ("git", "-C", str(REPOSITORY), "ls-tree", "-r", "--name-only", commit)
     listed = subprocess.run(command, capture_output=True, text=True, check=True)
     return tuple(listed.stdout.splitlines())
@@ -311,6 +323,7 @@ def _tree(commit: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=2_000)
 def _read(commit: str, path: str) -> str:
+    """Return the text of a file of the commit; "" if there is no such file."""
     command = ("git", "-C", str(REPOSITORY), "show", f"{commit}:{path}")
     output = subprocess.run(command, capture_output=True, text=True, check=False)
     return output.stdout if output.returncode == 0 else ""

@@ -32,13 +32,13 @@ from inference.completion.incoming_request import ContextFile
 from inference.demo_model.corpus import SourceFile, read_corpus, standard_library
 
 _REPOSITORY: Final = Path(__file__).resolve().parents[2]
-_NUM_FILES: Final = 6
-_MIN_CHARS, _MAX_CHARS = 3_000, 48_000
+_NUM_FILES: Final = 6  # other open files
+_MIN_CHARS, _MAX_CHARS = 3_000, 48_000  # of the edited file
 # The typist types about 50 words a minute, stops after some lines to think, and makes mistakes.
 _KEY_MS: Final = 180
-_THINK_RATE: Final = 0.35
+_THINK_RATE: Final = 0.35  # share of lines
 _THINK_MS: Final = 1_800
-_ERROR_RATE: Final = 0.02
+_ERROR_RATE: Final = 0.02  # share of characters
 _MAX_TYPED_LINES: Final = 14  # a longer hunk is pasted
 # Blocks of 2 to 10 lines are deleted from a standard-library file and typed again.
 _NUM_REMOVED_BLOCKS: Final = 4
@@ -60,7 +60,8 @@ class Change:
     def apply_to(self, text: str) -> tuple[str, int]:
         """Return the changed text and the cursor's position."""
         after = text[: self.at] + self.insert + text[self.at + self.delete :]
-        return after, self.at + len(self.insert) if self.cursor is None else self.cursor
+        cursor = self.at + len(self.insert) if self.cursor is None else self.cursor
+        return after, cursor
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +79,9 @@ def read_recording(file: Path) -> list[Session]:
     for line in file.read_text().splitlines():
         entry = json.loads(line)
         if "path" in entry:
-            files = tuple(ContextFile(f["path"], f["text"], 0.0) for f in entry.get("files", ()))
+            files = tuple(
+                ContextFile(f["path"], f["text"], edited_at=0.0) for f in entry.get("files", ())
+            )
             repository = entry.get("repository", "")
             sessions.append(Session(entry["path"], entry["text"], files, repository, ()))
         else:
@@ -110,7 +113,9 @@ def _make_commit_session(commit: str, path: str, rng: random.Random) -> Session:
     names = _git("ls-tree", "--name-only", commit, f"{folder}/" if folder else ".").splitlines()
     other_names = [name for name in names if name.endswith(".py") and name != path]
     chosen_names = rng.sample(other_names, min(_NUM_FILES, len(other_names)))
-    files = tuple(ContextFile(name, _git("show", f"{commit}:{name}"), 0.0) for name in chosen_names)
+    files = tuple(
+        ContextFile(name, _git("show", f"{commit}:{name}"), edited_at=0.0) for name in chosen_names
+    )
     changes = tuple(type_text(before, after, rng))
     return Session(path, before, files, "caret/caret", changes, commit)
 
@@ -126,7 +131,8 @@ def _make_library_session(rng: random.Random) -> Session:
     for start in sorted(rng.sample(possible_starts, _NUM_REMOVED_BLOCKS), reverse=True):
         del lines[start : start + rng.randint(_MIN_BLOCK_LINES, _MAX_BLOCK_LINES)]
     files = tuple(
-        ContextFile(path.name, path.read_text(errors="replace"), 0.0) for path in other_paths
+        ContextFile(path.name, path.read_text(errors="replace"), edited_at=0.0)
+        for path in other_paths
     )
     before = "".join(lines)
     changes = tuple(type_text(before, edited.text, rng))
@@ -151,6 +157,7 @@ def _commits() -> Iterator[tuple[str, str]]:
         )
     except (FileNotFoundError, subprocess.CalledProcessError):  # no Git, or no history
         return
+    # The format puts a colon before each commit. The commit's files follow, a path on each line.
     for line in log.splitlines():
         if line.startswith(":"):
             commit = line[1:]
@@ -182,7 +189,7 @@ class _Typist:
         starts = [0]  # the position of each line of `old`, and of its end
         for line in old:
             starts.append(starts[-1] + len(line))
-        opcodes = difflib.SequenceMatcher(None, old, new, False).get_opcodes()
+        opcodes = difflib.SequenceMatcher(a=old, b=new, autojunk=False).get_opcodes()
         for tag, old_start, old_end, new_start, new_end in opcodes:
             if tag == "equal":
                 continue
@@ -201,8 +208,9 @@ class _Typist:
         lines = text.splitlines()
         for number, line in enumerate(lines):
             indent = line[: len(line) - len(line.lstrip())]
-            # The typist presses Enter, and the editor indents. The cursor is at the beginning of
-            # the first line, whose line break therefore goes behind the cursor.
+            # The typist presses Enter, and the editor indents. At first, the cursor is at the
+            # beginning of the line before which the text is inserted, so the line break must come
+            # behind the cursor.
             opening = f"{indent}\n" if number == 0 else f"\n{indent}"
             cursor = at + len(indent) if number == 0 else at + 1 + len(indent)
             yield self._change("typing", at, insert=opening, cursor=cursor)

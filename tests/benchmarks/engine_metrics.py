@@ -17,4 +17,5 @@ async def read_metric(engine_url: str, name: str) -> float:
     async with aiohttp.ClientSession() as session, session.get(f"{engine_url}/metrics") as response:
         text = await response.text()
     samples = (line.rpartition(" ") for line in text.splitlines())
-    return sum(float(value) for key, _, value in samples if key.partition("{")[0] == name)
+    # A line is the metric's name, labels in braces, and the value.
+    return sum(float(value) for series, _, value in samples if series.partition("{")[0] == name)

@@ -85,7 +85,8 @@ def _report_results(
 async def _run(url: str, tokens: list[int], *, num_streams: int, run_s: float) -> _Times:
     times, engine = _Times(), EngineAddress(url, "demo")
     async with engine_session() as session:
-        # Streams begin at different tokens, at least _MAX_PROMPT_TOKENS before the end.
+        # Streams begin at one of eight places, 1,000 tokens apart. (Of 16 streams, two share each
+        # place.) All places are at least _MAX_PROMPT_TOKENS before the end.
         files = [tokens[(number * 1_000) % 8_000 :] for number in range(num_streams)]
         warm_ups = (
             stream_completion(session, engine, file[:_PROMPT_TOKENS], max_tokens=_MAX_TOKENS)

@@ -61,7 +61,7 @@ async def stream_completion(
     salt: str | None = None,
     temperature: float = 0.0,
 ) -> StreamTimes:
-    """Request a completion of exactly `max_tokens`, in the cache namespace of the salt."""
+    """Request a completion of exactly `max_tokens` tokens, in the cache namespace of the salt."""
     body: dict[str, Any] = {
         "model": engine.model,
         "prompt": list(prompt),

@@ -32,7 +32,8 @@ class ProbedApplication:
     def __init__(self) -> None:
         self._application = build_gateway_application()
         self._stalls = Stalls()
-        self._due_s = self._busy_s = 0.0
+        self._due_s = 0.0  # when the probe is due
+        self._scheduled_cpu_s = 0.0  # the thread's CPU time when the probe was scheduled
 
     async def __call__(self, scope: Scope, receive: Receive, send: SendMessage) -> None:
         if scope["type"] == "lifespan":
@@ -43,12 +44,13 @@ class ProbedApplication:
         await self._application(scope, receive, send)
 
     def _schedule_probe(self) -> None:
-        self._due_s, self._busy_s = time.monotonic() + _PROBE_INTERVAL_S, time.thread_time()
+        self._due_s = time.monotonic() + _PROBE_INTERVAL_S
+        self._scheduled_cpu_s = time.thread_time()
         asyncio.get_running_loop().call_later(_PROBE_INTERVAL_S, self._measure_lag)
 
     def _measure_lag(self) -> None:
         late_ms = (time.monotonic() - self._due_s) * 1000
-        busy_ms = (time.thread_time() - self._busy_s) * 1000
+        busy_ms = (time.thread_time() - self._scheduled_cpu_s) * 1000
         stalls = self._stalls
         stalls.max_ms = max(stalls.max_ms, late_ms)
         stalls.max_busy_ms = max(stalls.max_busy_ms, busy_ms)

@@ -143,8 +143,9 @@ def _report_added(report: Report, samples: Samples, *, name: str, state: str, si
             figure = f"{name}.added.{state}.{size}"
             report.target(figure, median(added), "ms", at_most=MAX_ADDED_MS, **more)
         else:
-            # Cold results have no target: two equal prefills differ by more than the gateway adds,
-            # as the interval shows.
+            # Comparisons with a request of text are for information only. Cold results have no
+            # target either: two equal prefills differ by more than the gateway adds, as the
+            # interval shows.
             report.figure(f"{name}.added{kind}.{state}.{size}", median(added), "ms", **more)
 
 

@@ -41,6 +41,7 @@ BLOCK: Final = """
         else:
             log.warning("no price: %s", item.name)
     return total"""
+# A token is a line break with its indentation, a word with the space before it, or one character.
 _TOKENS: Final = re.findall(r"\n *| ?\w+|\W", BLOCK)
 
 
@@ -112,6 +113,7 @@ async def _engine() -> AsyncIterator[str]:
 
 
 async def _list_models(_request: web.Request) -> web.Response:
+    """Answer any GET request. The gateway's health checks accept this response, too."""
     return web.json_response({"object": "list", "data": [{"id": "demo", "object": "model"}]})
 
 

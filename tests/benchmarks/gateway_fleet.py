@@ -21,6 +21,7 @@ class EngineKind:
     """A kind of engines, and how they are measured."""
 
     name: str
+    # Starts this many engines, and yields the URL and the process ID of each.
     start: Callable[[Home, int], AbstractContextManager[list[tuple[str, int]]]]
     seconds: float  # of each measurement
     warm_up_s: float = 1.0
@@ -60,6 +61,8 @@ class CpuSeconds:
         )
 
     def since(self, before: "CpuSeconds") -> "CpuSeconds":
+        """Return the differences to an earlier measurement."""
+
         def subtract(now: Sequence[float], before: Sequence[float]) -> tuple[float, ...]:
             return tuple(round(a - b, 2) for a, b in zip(now, before, strict=True))
 
@@ -73,7 +76,7 @@ class CpuSeconds:
 
 @contextmanager
 def _start_synthetic_engines(home: Home, count: int) -> Iterator[list[tuple[str, int]]]:
-    """Start synthetic engines and return the URL and the process ID of each."""
+    """Start synthetic engines and yield the URL and the process ID of each."""
     with ExitStack() as stack:
         yield [
             stack.enter_context(synthetic_engine_process(home, cores=all_cores(), number=number))
@@ -85,7 +88,7 @@ def _start_synthetic_engines(home: Home, count: int) -> Iterator[list[tuple[str,
 def _start_real_engines(_home: Home, count: int) -> Iterator[list[tuple[str, int]]]:
     """Start engines of the demonstration model, each with its own home.
 
-    Return the URL and the process ID of each.
+    Yield the URL and the process ID of each.
     """
     with own_replicas(count) as replicas:
         yield [(replica.url, replica.service.child.pid) for replica in replicas]

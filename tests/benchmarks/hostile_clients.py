@@ -38,6 +38,7 @@ class Target:
         return f"GET {self.path} HTTP/1.1\r\nHost: {self.host}\r\n".encode()
 
 
+# 127.0.0.1 is left to the client whose responses are timed.
 _sources: Final = cycle(f"127.0.0.{number}" for number in range(2, 2 + _NUM_ADDRESSES))
 
 

@@ -63,7 +63,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--only", default="", help="only results whose name contains this")
     options = parser.parse_args(arguments)
     report = Report("hostile_edges")
-    cores = split_cores()
+    cores = split_cores()  # one core for the server; the others for the engine and all clients
     for serve in SERVERS.values():
         with pinned_to(cores[1]), serve(cores) as server:
             for attack in ATTACKS:

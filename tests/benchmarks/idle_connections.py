@@ -49,9 +49,9 @@ _MAX_OPENING: Final = 256  # connections that are being opened at the same time
 _SPARE_FILES: Final = 512  # open files of a process that are not connections
 _WARM_UP_S: Final = 3.0
 _SETTLE_S: Final = 3.0
-_STORM_S: Final = 15.0
-_CALM_S: Final = 1.0
-_AFTER_RECONNECT_S: Final = 8.0
+_STORM_S: Final = 15.0  # duration of the load while connections are cut and reconnect
+_CALM_S: Final = 1.0  # before connections are cut, and before they reconnect
+_AFTER_RECONNECT_S: Final = 8.0  # duration of the load once all are connected again
 _TIMEOUT_S: Final = 30.0
 
 
@@ -86,7 +86,8 @@ class Editors:
     async def await_others_closed(self) -> float:
         """Return the seconds until the gateway has closed its side.
 
-        Some of the connections may still be open then: at most _SPARE_FILES. Raises TimeoutError.
+        The gateway's files are counted, and it has other open files, too. So a few connections may
+        still be open then, fewer than _SPARE_FILES. Raises TimeoutError.
         """
         began_s = time.perf_counter()
         sockets = Path(f"/proc/{self.gateway.pid}/fd")
@@ -97,7 +98,7 @@ class Editors:
                 await asyncio.sleep(0.02)
         return time.perf_counter() - began_s
 
-    async def stalls(self) -> Stalls:
+    async def fetch_stalls(self) -> Stalls:
         """Return the event loop's stalls since the last call."""
         async with (
             aiohttp.ClientSession() as session,
@@ -204,14 +205,14 @@ async def _load(
     num_connections = sum(group.num_connections for group, _ in groups)
     say(f"{num_connections} connections, {_RATE:g} requests a second")
     await send_at_rate(groups, seconds=_WARM_UP_S)
-    await editors.stalls()
+    await editors.fetch_stalls()  # discards the stalls so far
     tally = Tally()
     neighbours = Neighbours()  # measures other processes from here on
     for group_tally in await send_at_rate(groups, seconds=seconds):
         tally.add(group_tally)
     neighbours.report(report, f"{name}.neighbours")
     _report_results(tally, f"{name}.", report)
-    _report_stalls(await editors.stalls(), f"{name}.", report)
+    _report_stalls(await editors.fetch_stalls(), f"{name}.", report)
     return tally
 
 
@@ -240,7 +241,7 @@ async def _open_others(editors: Editors, report: Report) -> None:
     before_mb, num = memory_mb(editors.gateway.pid), editors.others.num_connections
     duration_s = await editors.open_others()
     report.figure("opened", num / duration_s, "connections/s", seconds=round(duration_s, 1))
-    _report_stalls(await editors.stalls(), "opened.", report)
+    _report_stalls(await editors.fetch_stalls(), "opened.", report)
     await asyncio.sleep(_SETTLE_S)
     each_kb = (memory_mb(editors.gateway.pid) - before_mb) * 1024 / num
     report.target("memory", each_kb, "KB a connection", at_most=MAX_KB_EACH)
@@ -251,13 +252,13 @@ async def _cut_and_reconnect(editors: Editors, report: Report) -> None:
     say(f"{editors.others.num_connections} connections are cut and reconnect")
     load = asyncio.create_task(send_at_rate([(editors.few, _RATE)], seconds=_STORM_S))
     await asyncio.sleep(_CALM_S)
-    await editors.stalls()
+    await editors.fetch_stalls()  # discards the stalls so far
     editors.cut_others()
     report.figure("cut", await editors.await_others_closed(), "s")
-    _report_stalls(await editors.stalls(), "cut.", report)
+    _report_stalls(await editors.fetch_stalls(), "cut.", report)
     await asyncio.sleep(_CALM_S)
     report.figure("back", await editors.open_others(), "s")
-    _report_stalls(await editors.stalls(), "back.", report)
+    _report_stalls(await editors.fetch_stalls(), "back.", report)
     (tally,) = await load
     _report_results(tally, "storm.", report)
 

@@ -111,7 +111,7 @@ def _ingest_under_faults(
             _supervise(_LOOK_EVERY_S, workers)
         count = sum(map(len, sent_ids.values()))
         say(f"{count} records were sent")
-        with suppress(TimeoutError):  # the comparison below reports missing records
+        with suppress(TimeoutError):  # `_compare` reports missing records
             _wait(
                 lambda: _num_stored(plane, sent_ids) >= count, while_waiting=workers.restart_ended
             )
@@ -156,6 +156,7 @@ def _compare(plane: ControlPlane, report: Report, sent_ids: SentIds) -> None:
     missing = duplicates = 0
     for tenant, ids in sent_ids.items():
         with plane.connect_as_tenant(tenant) as connection:
+            # Request IDs are in the order of time, so earlier measurements are left out.
             rows = connection.execute(
                 "SELECT request_id FROM tenants_usage_record WHERE request_id >= %s", [min(ids)]
             ).fetchall()

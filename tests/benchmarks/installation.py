@@ -47,6 +47,7 @@ from tests.benchmarks.results import say
 from tests.stack.ports import free_port
 
 SLUGS: Final = ("acme", "globex")
+# The pepper (a secret in the digests of API keys) is derived for this purpose. 1 is its version.
 _PEPPER: Final = "key-pepper/1"
 # Load shedding must not disturb a measurement, unless the measurement is about it.
 UNSHED: Final = {
@@ -144,7 +145,8 @@ def own_gateway(
     """Start a gateway, and a Valkey that holds two tenants.
 
     The gateway reaches its engine at `replica`; `others` are further replicas of its pools. If
-    `pools` is given, it is the text of the whole catalogue, and neither of them is used.
+    `pools` is given, it is the text of the whole catalogue, and `replica` and `others` are not
+    used. `engine_url` is the address for requests to the engine without a gateway.
     """
     port = free_port()
     with ExitStack() as stack:
@@ -228,8 +230,9 @@ def root_secret_of(paths: EmbeddedPaths) -> bytes:
 def publish(paths: EmbeddedPaths, snapshot: TenantSnapshot) -> None:
     """Publish a snapshot as the control plane does."""
     arguments = (snapshot.tenant_id, snapshot.version, encode_snapshot(snapshot), CHANGED)
+    redis_keys = (SNAPSHOTS, VERSIONS, CHANGES)
     with redis.Redis.from_url(paths.redis_url.read_text().strip()) as connection:
-        connection.eval(PUBLISH_SCRIPT, 3, SNAPSHOTS, VERSIONS, CHANGES, *arguments)
+        connection.eval(PUBLISH_SCRIPT, len(redis_keys), *redis_keys, *arguments)
 
 
 def new_tenant(slug: str, *, root_secret: bytes) -> tuple[TenantSnapshot, str]:

@@ -10,7 +10,7 @@ fails once in twenty runs.
 The control is the same test between acme's own cached prompts (`own`) and new ones (`new`). It must
 find the difference; otherwise the test is not sensitive enough.
 
-    python -m tests.benchmarks.isolation [--up .caret/up.json]
+    python -m tests.benchmarks.isolation [--up .caret/up.json] [--prompts 200]
 """
 
 import argparse
@@ -69,7 +69,7 @@ class Tenant:
             cached_tokens=meta["cached_tokens"],
             client_ms=first_ms,
             # If the model wrote no text, the time of the engine's first token counts.
-            gateway_ms=meta["first_token_ms"] or meta["time_to_engine_ms"] + meta["engine_ms"],
+            gateway_ms=meta["first_token_ms"] or (meta["time_to_engine_ms"] + meta["engine_ms"]),
         )
 
 
@@ -140,17 +140,17 @@ def _prompts(text: CodeText, count: int) -> list[str]:
 
 
 def _report_results(report: Report, answers: Answers) -> None:
-    foreign_answers, own = answers.by_kind["foreign"], answers.by_kind["own"]
+    foreign_answers, own_answers = answers.by_kind["foreign"], answers.by_kind["own"]
     num_leaks = sum(answer.cached_tokens > 0 for answer in foreign_answers)
-    num_hits = sum(answer.cached_tokens > 0 for answer in own)
+    num_hits = sum(answer.cached_tokens > 0 for answer in own_answers)
     report.target("cached_across_tenants", num_leaks, "prompts", at_most=0, n=len(foreign_answers))
     report.judged(
         "control.cached_within_tenant",
         num_hits,
         "prompts",
-        passed=num_hits == len(own),
+        passed=num_hits == len(own_answers),
         target="all",
-        n=len(own),
+        n=len(own_answers),
     )
     for clock in _CLOCKS:
         p, fields = _compare(answers, clock, ("foreign", "unrequested"))

@@ -2,10 +2,11 @@
 
 Editing sessions (see `edit_sessions`) are replayed in real time through the real `caret-ls`, a real
 gateway and a real engine. After each change the editor cancels its pending request and sends a new
-one, as editors do. Pauses are shortened to two seconds. Then a naive client replays the same
-sessions and sends the gateway a request at each change. The gateway's usage records count the
-requests, prefetches included. With `--oracle`, the engine is a synthetic one (see `oracle_engine`).
-With `--baseline`, an older `caret-ls`, which shows only whole suggestions, is measured too.
+one, as editors do. Pauses of more than two seconds are shortened to two. Then a naive client
+replays the same sessions and sends the gateway a request at each change. The gateway's usage
+records count the requests, prefetches included. With `--oracle`, the engine is a synthetic one (see
+`oracle_engine`). With `--baseline`, an older `caret-ls`, which shows only whole suggestions, is
+measured too.
 
     visible     keystrokes after which a suggestion arrived within 150 ms and before the next key
     pause       from the last key before a pause of half a second to the first visible text
@@ -61,13 +62,13 @@ MAX_START_S: Final = 1.5
 MAX_CPU_PERCENT: Final = 2.0
 VISIBLE_MS: Final = 150.0
 _PAUSE_S: Final = 0.5
-_MAX_CHANGES: Final = 100  # in a session, so that a few hundred keystrokes cover several files
+_MAX_CHANGES: Final = 100  # of a session, so that a few hundred keystrokes cover several files
 _NUM_STARTS: Final = 7
 _NUM_FILES: Final = 50
 _KEYS_A_SECOND: Final = 5
 _TYPING_S: Final = 30
 _SOURCE: Final = Path(__file__).read_text()
-_TICKS: Final = os.sysconf("SC_CLK_TCK")
+_TICKS_PER_S: Final = os.sysconf("SC_CLK_TCK")
 _FROM_MEMORY_MS: Final = 25.0  # no request is that fast
 
 
@@ -197,6 +198,7 @@ async def _with_language_server(
 
 
 async def _ask_server(server: LanguageServer, buffer: OpenBuffer, change: Change) -> str:
+    """Apply the change, and return the ID of the suggestion after it; "" if there is none."""
     if change.delete or change.insert:
         buffer.replace_text(change.at, change.at + change.delete, change.insert)
     buffer.cursor = change.at + len(change.insert) if change.cursor is None else change.cursor
@@ -305,7 +307,8 @@ def _report_answers(report: Report, name: str, keys: Sequence[ReplayedChange]) -
     seen_ids: set[str] = set()
     from_memory = 0
     for answer in answers:
-        from_memory += answer.id in seen_ids or answer.after_ms < _FROM_MEMORY_MS
+        is_from_memory = answer.id in seen_ids or answer.after_ms < _FROM_MEMORY_MS
+        from_memory += is_from_memory
         seen_ids.add(answer.id)
     visible = sum(answer.after_ms <= VISIBLE_MS for answer in answers)
     paused = [
@@ -337,7 +340,7 @@ async def _measure_process(running: Running, folder: Path, report: Report) -> No
             await buffer.request_items()
         memory_mb = _resident_mb(server.process.pid)
         report.target("process.memory", memory_mb, "MB", at_most=MAX_MEMORY_MB, files=_NUM_FILES)
-        cpu_percent = await _cpu_while_typing(server, buffer)
+        cpu_percent = await _cpu_while_typing(server, buffer)  # in the last file
         report.target("process.cpu", cpu_percent, "%", at_most=MAX_CPU_PERCENT)
 
 
@@ -378,8 +381,9 @@ async def _cpu_while_typing(server: LanguageServer, buffer: OpenBuffer) -> float
 
 
 def _cpu_s(pid: int) -> float:
+    # The second field, the name in brackets, may contain spaces.
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / _TICKS
+    return (int(fields[11]) + int(fields[12])) / _TICKS_PER_S  # utime and stime (proc_pid_stat(5))
 
 
 def _resident_mb(pid: int) -> float:

@@ -26,6 +26,7 @@ RIGHT_SHARE: Final = 0.7
 EMPTY_SHARE: Final = 0.3
 _WRONG: Final = "foo"
 _MAX_LINES: Final = 4
+# A token is a line break with its indentation, a word with the space before it, or one character.
 _TOKENS: Final = re.compile(r"\n *| ?\w+|\W")
 _TAIL_CHARS: Final = (400, 80, 30)  # of the text before the cursor, to search for in this order
 
@@ -43,7 +44,7 @@ class OracleEngine:
     )
 
     def predict(self, prefix: str) -> list[str]:
-        """Return the tokens of a completion."""
+        """Return the tokens of a completion; [] for an empty one."""
         at = self._find_cursor(prefix)
         if at is None:
             return [_WRONG]

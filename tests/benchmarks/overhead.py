@@ -88,7 +88,7 @@ _MAX_COLD_RATE: Final = 700.0  # at full load
 _UNITS: Final = {
     **dict.fromkeys(("first_p50", "first_p99", "added_p50", "added_p99"), "ms"),
     **dict.fromkeys(("cpu_ms", "max_cpu_ms"), "ms a request"),
-    "max": "streams/s a core",
+    "max": "streams/s a core",  # at full load, as `max_cpu_ms`
     "memory": "MB",
 }
 _WARM: Final = {
@@ -143,7 +143,7 @@ def main(arguments: Sequence[str]) -> int:
     options = parser.parse_args(arguments)
     report = Report("overhead")
     gc.disable()  # of this harness: its pauses would count as the gateways'
-    machine()  # before this process is pinned to some of its cores
+    machine()  # is cached: counts the cores before this process is pinned to some of them
     our_cores, other_cores = split_cores()
     report_bursts(report, cores=our_cores)
     with create_home() as home, pinned_to(other_cores):
@@ -192,6 +192,7 @@ def _caret_contenders(
 ) -> list[Contender]:
     url, pid = gateway.url, gateway.pid
     developers = Developers(NUM_CONNECTIONS)
+    # In each round, `cold` is measured at its rate, and then at full load: warm-up and window.
     num_new = _COLD_RATE * (_WARM_UP_S + _AT_RATE_S) + _MAX_COLD_RATE * 2 * _COLD_FULL_LOAD_S
     new_files = NewFiles(int(num_rounds * num_new))
     websocket = _close_with(stack, websocket_group(url, keys, developers))
@@ -209,6 +210,10 @@ def _caret_contenders(
 def _start_competitor(
     stack: ExitStack, competitor_setup: tuple[Competitor, Home, str, Cores], report: Report
 ) -> list[Contender]:
+    """Start the competitor, and return it as a contender; [] if it cannot be measured.
+
+    `competitor_setup` contains the competitor, its home, the engine's URL and its cores.
+    """
     competitor, home, engine_url, cores = competitor_setup
     try:
         context = running_competitor(competitor, home, engine_url=engine_url, cores=cores)
@@ -308,6 +313,7 @@ def _report_results(contender: Contender, measurement: Measurements, report: Rep
 
 
 def _report_ratios(measurements: dict[str, Measurements], report: Report) -> None:
+    """Report our throughput at full load as a multiple of each competitor's."""
     for competitor, minimum in ((LITELLM.name, MIN_TIMES_LITELLM), (VLLM_ROUTER.name, None)):
         if competitor not in measurements:
             continue

@@ -110,7 +110,7 @@ def main(arguments: Sequence[str]) -> int:
     )
     options = parser.parse_args(arguments)
     report = Report("burst")
-    machine()  # before this process is pinned to some of its cores
+    machine()  # is cached: counts the cores before this process is pinned to some of them
     with _site() as site:
         # The same editors in all measurements: each continues where it stopped, so that no request
         # repeats one that the engine has cached.
@@ -140,6 +140,7 @@ async def _measure(
     await editors.request_each_file_once(at_a_time=2)
     capacity = await _measure_capacity(editors, options.step_seconds, report)
     say(f"{capacity:.1f} requests/s; calm")
+    # Twice as long as the calm beside the burst, because the target depends on this p99.
     calm = await editors.send_at_rate(_CALM_LOAD * capacity, seconds=2 * options.calm_seconds)
     editors.close()
     first_ms = _first_ms(calm)

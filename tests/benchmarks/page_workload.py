@@ -27,7 +27,7 @@ from tests.fixtures.companies import ACME, Company, make_company
 from tests.integration.console.pages.queries import MAX_QUERIES, table_queries
 
 MAX_MS: Final = 150.0
-# The pages whose URL takes a period.
+# The pages whose URL takes a period. "" is the overview.
 _PAGES_WITH_PERIOD: Final = ("", "usage", "usage/quality", "usage/requests", "experiments", "cache")
 
 

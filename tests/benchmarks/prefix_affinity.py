@@ -90,6 +90,7 @@ class Typing:
         self._num_requests = 0
 
     def frame(self, user: int, round_number: int) -> dict[str, Any]:
+        """Return the user's request in this round. In the last round, the file is complete."""
         lines = self._files[user].split("\n")
         self._num_requests += 1
         return {
@@ -99,7 +100,7 @@ class Typing:
             "prefix": "\n".join(lines[: len(lines) - self._num_rounds + round_number + 1]),
             "suffix": SUFFIX,
             "max_tokens": _MAX_TOKENS,
-            "trigger": "manual",
+            "trigger": "manual",  # such requests are the last to be shed
         }
 
 
@@ -123,6 +124,7 @@ async def _send_round(
 
 
 async def _read_last_frame(stream: CompletionStream, frame: dict[str, Any]) -> dict[str, Any]:
+    """Send a request, and return the last frame of the response; {} if it is refused."""
     try:
         answers = [answer async for answer in stream.complete(frame)]
     except GatewayRefused as error:

@@ -115,6 +115,7 @@ class Engine:
         async with self.session.post(f"{self.url}/v1/completions", json=body) as response:
             response.raise_for_status()
             async for line in response.content:
+                # Without the line break at its end.
                 if line.startswith(_DATA) and line[len(_DATA) : -1] != b"[DONE]":
                     first_s = first_s or time.perf_counter()
                     cached_tokens = max(cached_tokens, _cached(json.loads(line[len(_DATA) :])))
@@ -151,11 +152,12 @@ class Gateway:
             raise RuntimeError("The gateway shed a request: see its log for rejected replicas.")
         meta = answer["meta"]
         self.finishes[answer["finish_reason"]] += 1
+        # Without any text, the time of the whole completion counts.
         first_ms = meta["first_token_ms"] or meta["total_ms"]
         is_superseded = pause_ms is not None and pause_ms < DEBOUNCE_MS + first_ms
         if meta["cached_tokens"] is not None and change.kind == "typing":
-            first_token = (meta["prompt_tokens"], meta["cached_tokens"], first_ms)
-            self.measured.append(MeasuredRequest(change.kind, *first_token, is_superseded))
+            tokens = (meta["prompt_tokens"], meta["cached_tokens"])
+            self.measured.append(MeasuredRequest(change.kind, *tokens, first_ms, is_superseded))
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -247,6 +249,7 @@ async def _replay(
 ) -> None:
     snapshot, _ = new_tenant("benchmark", root_secret=bytes(32))
     principal = Principal(credential=snapshot.credentials[0], snapshot=snapshot)
+    # The requests when the file is opened fill the caches. They are not measured.
     opened = _request(session, "", session.text)
     for layout in layouts:
         await engine.first_token(layout, _admitted(principal, opened))
@@ -255,9 +258,13 @@ async def _replay(
     for (change, request), (following, _) in pairwise([*requests, requests[-1]]):
         pause_ms = None if following is change else following.at_ms - change.at_ms
         for layout in random.sample(layouts, len(layouts)):
-            first_token = await engine.first_token(layout, _admitted(principal, request))
-            is_superseded = pause_ms is not None and pause_ms < DEBOUNCE_MS + first_token[-1]
-            layout.measured.append(MeasuredRequest(change.kind, *first_token, is_superseded))
+            num_tokens, num_cached, first_ms = await engine.first_token(
+                layout, _admitted(principal, request)
+            )
+            is_superseded = pause_ms is not None and pause_ms < DEBOUNCE_MS + first_ms
+            layout.measured.append(
+                MeasuredRequest(change.kind, num_tokens, num_cached, first_ms, is_superseded)
+            )
         await gateway.request_completion(change, request, pause_ms)
 
 

@@ -168,7 +168,7 @@ async def _judge_all(
     prepared_questions: Sequence[PreparedQuestion], answers: Sequence[list[EngineChunk]]
 ) -> dict[tuple[str, str], FilterResults]:
     """Judge each completion with each filter; return results by kind and filter."""
-    results = {key: FilterResults() for key in product(("line", "block"), _FILTERS)}
+    results = {pair: FilterResults() for pair in product(("line", "block"), _FILTERS)}
     for prepared_question, chunks in zip(prepared_questions, answers, strict=True):
         for filter_name in _FILTERS:
             answered = (chunks, prepared_question.admitted, prepared_question.prompt)
@@ -197,12 +197,17 @@ def _admitted(question: Question, variant: str = "") -> AdmittedRequest:
         language="python",
         max_tokens=_MAX_TOKENS[question.kind],
     )
-    arrival = IncomingRequest("benchmark", None, None, draft, received_s=0.0, occurred_at_ms=0)
     return AdmittedRequest(
         Principal(credential=snapshot.credentials[0], snapshot=snapshot),
-        receive(arrival),
+        receive(_incoming(draft)),
         pool="",
         variant=Variant(name=variant, filter=variant or None),
+    )
+
+
+def _incoming(draft: UnvalidatedRequest) -> IncomingRequest:
+    return IncomingRequest(
+        "benchmark", key_text=None, address=None, draft=draft, received_s=0.0, occurred_at_ms=0
     )
 
 
@@ -233,13 +238,8 @@ async def _judge(
         _add_result(results, question, text.removeprefix(prompt.healed_prefix))
         return
     variant = Variant(name=filter_name, filter=filter_name)
-    clock = SystemClock()
-    trace = RequestTrace(
-        arrival=IncomingRequest(
-            "benchmark", None, None, UnvalidatedRequest(mode=question.mode, prefix=""), 0.0, 0
-        ),
-        clock=clock,
-    )
+    draft = UnvalidatedRequest(mode=question.mode, prefix="")
+    trace = RequestTrace(arrival=_incoming(draft), clock=SystemClock())
     replay = _Replay(chunks)
     subject = AdmittedRequest(admitted.principal, admitted.request, pool="", variant=variant)
     texts: list[str] = []
@@ -322,7 +322,7 @@ async def _measure_answers(report: Report, selected_questions: Sequence[Question
     for filter_name in ("plain", "syntax"):
         results = FilterResults()
         for question in selected_questions:
-            prompt = Prompt([], [], is_single_line=question.kind == "line")
+            prompt = Prompt(token_ids=[], stop_token_ids=[], is_single_line=question.kind == "line")
             answered = (_in_chunks(question.answer), _admitted(question), prompt)
             await _judge(results, question, filter_name, answered)
         name, number = f"answers_changed.{filter_name}", len(selected_questions)
@@ -332,18 +332,18 @@ async def _measure_answers(report: Report, selected_questions: Sequence[Question
 
 def _in_chunks(text: str) -> list[EngineChunk]:
     parts = [text[start : start + _CHUNK_CHARS] for start in range(0, len(text), _CHUNK_CHARS)]
-    end_chunk = EngineChunk("", len(parts), EngineStop.STOP)
+    end_chunk = EngineChunk("", generated_tokens=len(parts), stop=EngineStop.STOP)
     return [*(EngineChunk(part, number, None) for number, part in enumerate(parts, 1)), end_chunk]
 
 
 def _measure_cpu(report: Report, selected_questions: Sequence[Question]) -> None:
     """Measure the syntax check alone, with the cursor in the middle of a file of 5,000 lines."""
     lines = [question for question in selected_questions if question.kind == "line"]
-    filler = "\n\n".join(sorted({question.prefix for question in lines}, key=len)[-8:])
+    filler = "\n\n".join(sorted({question.prefix for question in lines}, key=len)[-8:])  # longest
     head = "\n".join(filler.split("\n")[: _LONG_FILE_LINES // 2])
-    micros: dict[bool, list[float]] = {True: [], False: []}
+    micros: dict[bool, list[float]] = {True: [], False: []}  # by `is_valid`
     for question in lines:
-        for text in (question.answer, f"{question.answer})) ]"):
+        for text in (question.answer, f"{question.answer})) ]"):  # the second one is broken
             is_valid, took = _syntax_check_micros(
                 text, f"{head}\n{question.prefix}", f"{question.suffix}\n{head}"
             )
@@ -388,7 +388,7 @@ def _measure_public_code(report: Report, selected_questions: Sequence[Question])
         index = PublicCodeIndexFile(Path(folder, "index"))
         micros = []
         for question in blocks:
-            text = (question.answer * 250)[:250]
+            text = (question.answer * 250)[:250]  # repeated until it is long enough
             began_ns = time.thread_time_ns()
             PublicCodeMatcher(index, prefix=question.prefix).feed(text)
             micros.append((time.thread_time_ns() - began_ns) / 1_000)

@@ -121,13 +121,14 @@ class HttpConnection(ClientConnection):
         self._received += data
         if self._first_ms is None and _FIRST_TEXT in self._received:
             self._record_first_text()
-        if self._received.endswith(b"\r\n0\r\n\r\n"):
+        if self._received.endswith(b"\r\n0\r\n\r\n"):  # the last chunk is empty
             is_whole = self._received.startswith(b"HTTP/1.1 200") and b"[DONE]" in self._received
             self._end("stop" if is_whole else self._status())
         elif b"content-length:" in self._received[:1024].lower():  # an error response, in one piece
             self._end(self._status())
 
     def _status(self) -> str:
+        """Return the status code, which follows "HTTP/1.1 "."""
         return self._received[9:12].decode("latin-1")
 
 
@@ -135,15 +136,16 @@ class WebSocketConnection(ClientConnection):
     """Speaks `caret.v1`, one completion at a time."""
 
     def _begin(self, target_and_headers: str) -> None:
-        key = base64.b64encode(os.urandom(16)).decode()
+        handshake_key = base64.b64encode(os.urandom(16)).decode()
         upgrade = (
             "upgrade: websocket\r\nconnection: Upgrade\r\nsec-websocket-version: 13\r\n"
-            f"sec-websocket-key: {key}\r\nsec-websocket-protocol: caret.v1\r\n\r\n"
+            f"sec-websocket-key: {handshake_key}\r\nsec-websocket-protocol: caret.v1\r\n\r\n"
         )
         self._buffer = b""
         self._transport.write(f"GET {target_and_headers}{upgrade}".encode())
 
     def _write(self, payload: bytes) -> None:
+        # FIN bit and opcode, then mask bit and length (RFC 6455, section 5.2).
         length = len(payload)
         if length < 126:
             head = struct.pack("!BB", 0x80 | _TEXT_FRAME, 0x80 | length)
@@ -175,7 +177,7 @@ class WebSocketConnection(ClientConnection):
 
         Frames of the gateway are unfragmented, unmasked and below 64 KB.
         """
-        if len(self._buffer) < 4:
+        if len(self._buffer) < 4:  # the longest head; every frame that is read is longer
             return None
         length, start = self._buffer[1], 2
         if length == 126:

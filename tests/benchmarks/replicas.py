@@ -28,13 +28,14 @@ class OwnReplica:
 @contextmanager
 def own_replicas(count: int) -> Iterator[list[OwnReplica]]:
     """Start this many equal replicas."""
-    with own_replicas_of(*([()] * count)) as replicas:
+    no_arguments: tuple[str, ...] = ()
+    with own_replicas_of(*([no_arguments] * count)) as replicas:
         yield replicas
 
 
 @contextmanager
 def own_replicas_of(*arguments: tuple[str, ...]) -> Iterator[list[OwnReplica]]:
-    """Start a replica for each item of `arguments`, which are its additional arguments.
+    """Start a replica for each item of `arguments`: the additional arguments of its engine.
 
     The replicas start in parallel: a start uses only one core.
     """
@@ -48,9 +49,10 @@ def own_replicas_of(*arguments: tuple[str, ...]) -> Iterator[list[OwnReplica]]:
 
 def _launch_replica(stack: ExitStack, arguments: tuple[str, ...]) -> OwnReplica:
     home = stack.enter_context(create_home())
-    port, events, replay = (free_port() for _ in range(3))
+    port, events_port, replay_port = (free_port() for _ in range(3))
+    events, replay = f"tcp://127.0.0.1:{events_port}", f"tcp://127.0.0.1:{replay_port}"
     settings = engine_from_environment(port)
-    publishing = _make_kv_event_arguments(f"tcp://127.0.0.1:{events}", f"tcp://127.0.0.1:{replay}")
+    publishing = _make_kv_event_arguments(events, replay)
     settings = replace(
         settings,
         extra_arguments=(*settings.extra_arguments, *publishing, *arguments),
@@ -64,8 +66,8 @@ def _launch_replica(stack: ExitStack, arguments: tuple[str, ...]) -> OwnReplica:
         name=settings.url.removeprefix("http://"),
         entry={
             **settings.entry,
-            "kv_events": f"tcp://127.0.0.1:{events}",
-            "kv_replay": f"tcp://127.0.0.1:{replay}",
+            "kv_events": events,
+            "kv_replay": replay,
         },
         service=service,
     )

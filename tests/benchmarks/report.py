@@ -64,6 +64,7 @@ def _roll_up(report: Report, tenants: Sequence[str], rows: int) -> None:
 
 
 def _measure_month(report: Report, tenants: Sequence[str], rows: int) -> None:
+    # Imported here, as in the functions below: `control_plane` sets Django up.
     from tenants.usage.reports.queries import GroupBy, ReportKind
 
     for group_by in (None, *GroupBy):
@@ -120,6 +121,7 @@ def _make_slowest_query(tenant: str) -> Callable[[], object]:
 def _make_report_query(tenant: str, kind: object, group_by: object) -> Callable[[], object]:
     from tenants.usage.reports.queries import GroupBy, ReportKind, ReportQuery, read_report
 
+    # The parameters have the type `object`, because their classes can be imported only here.
     assert isinstance(kind, ReportKind)
     assert group_by is None or isinstance(group_by, GroupBy)
     query = ReportQuery(START.date(), END.date(), group_by)

@@ -82,6 +82,7 @@ def interval(samples: Sequence[float]) -> list[float]:
 
 
 def rounded(value: float) -> float:
+    """Return the value with five significant digits."""
     return float(f"{float(value):.5g}")
 
 
@@ -92,6 +93,10 @@ def say(text: str) -> None:
 
 @cache
 def machine() -> str:
+    """Return the number and model of the cores that this process may use.
+
+    The result of the first call is cached. So call this before a benchmark pins the process.
+    """
     lines = Path("/proc/cpuinfo").read_text().splitlines()
     names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
     return f"{len(os.sched_getaffinity(0))} x {next(names, 'unknown')}"

@@ -125,7 +125,9 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--gateways", type=int, nargs="*", default=[1, 2, 4])
     parser.add_argument("--engines", type=int, nargs="*", default=[1, 2, 4])
-    parser.add_argument("--real", type=int, nargs="*", default=[1, 2])
+    parser.add_argument(
+        "--real", type=int, nargs="*", default=[1, 2], help="numbers of real engines"
+    )
     parser.add_argument("--seconds", type=float, default=4.0)
     parser.add_argument("--real-seconds", type=float, default=20.0)
     parser.add_argument("--connections", type=int, default=1_000)

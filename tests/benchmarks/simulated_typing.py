@@ -238,6 +238,7 @@ def main(arguments: Sequence[str]) -> int:
 
 @contextmanager
 def _model(name: str, answers: Path | None) -> Iterator[tuple[Complete, Callable[[Session], None]]]:
+    """Yield the model, and a function that must be called with each session before its replay."""
     if name == "demo":
         with _demo_model(answers) as complete:
             yield complete, lambda _session: None
@@ -273,10 +274,11 @@ def _demo_model(answers: Path | None) -> Iterator[Complete]:
 
         def complete(frame: Frame) -> tuple[str, int]:
             around = f"{frame['path']}\0{frame['prefix']}\0{frame['suffix']}"
-            key = hashlib.sha256(around.encode()).hexdigest()
-            if key not in known:
-                known[key] = ask({**frame, "trigger": "automatic"})
-            return known[key]
+            digest = hashlib.sha256(around.encode()).hexdigest()
+            if digest not in known:
+                # The gateway would shed a prefetch earlier than other requests.
+                known[digest] = ask({**frame, "trigger": "automatic"})
+            return known[digest]
 
         try:
             yield complete
@@ -309,6 +311,10 @@ def _client_loop(running: Running) -> Iterator[Complete]:
 
 
 async def _complete(stream: CompletionStream, frame: Frame) -> tuple[str, int]:
+    """Return the text and the number of generated tokens.
+
+    The text is "" if the gateway withheld it. Errors of a busy machine are retried.
+    """
     while True:
         text = ""
         done: Frame = {}

@@ -42,14 +42,14 @@ class Sample:
 
 
 class CodeText:
-    """The prompts for the model of a pool. The same seed gives the same prompts."""
+    """Makes prompts of code for the model of a pool. The same seed gives the same prompts."""
 
     def __init__(self, pool: Pool, *, seed: int) -> None:
         self.pool = pool
         self._random = random.Random(seed)
         self._lines = _lines_of_library()
         tokenizer = load_tokenizer(pool.tokenizer)
-        self._decoder = tokenizer._with_markers  # the only access to a decoder of token IDs
+        self._decoder = tokenizer._raw  # the only access to a decoder of token IDs
         self._writer = PromptWriter(
             tokenizer,
             model=pool.model,
@@ -63,8 +63,9 @@ class CodeText:
     def sample(self, *, mode: str, num_tokens: int, max_tokens: int) -> Sample:
         """Return a prompt of about `num_tokens`, and not more unless the shortest prompt has more.
 
-        `num_tokens` must be below the pool's token budget for the mode. A prompt that exceeds the
-        budget is shortened, so it would never have too many tokens, and the loop would not end.
+        `num_tokens` must be below the pool's token budget for the mode. The gateway shortens a
+        prompt that exceeds the budget, so it would never have more than `num_tokens`, and the loop
+        would not end. The assertion detects this.
         """
         lines = [f"# {self._random.randbytes(12).hex()}"]
         sample = self._assemble_sample(lines, mode, max_tokens)
@@ -83,7 +84,9 @@ class CodeText:
     def _assemble_sample(self, lines: list[str], mode: str, max_tokens: int) -> Sample:
         prefix = "\n".join([*lines, _LAST_LINE])
         draft = UnvalidatedRequest(mode=mode, prefix=prefix, suffix=SUFFIX, max_tokens=max_tokens)
-        incoming = IncomingRequest("benchmark", None, None, draft, received_s=0.0, occurred_at_ms=0)
+        incoming = IncomingRequest(
+            "benchmark", key_text=None, address=None, draft=draft, received_s=0.0, occurred_at_ms=0
+        )
         admitted = AdmittedRequest(self._principal, receive(incoming), pool="", variant=NO_VARIANT)
         prompt = assemble(self._writer, admitted)
         text = self._decoder.decode(prompt.token_ids, skip_special_tokens=False)

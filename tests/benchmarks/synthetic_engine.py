@@ -69,6 +69,7 @@ def _chunk(data: bytes) -> bytes:
 
 
 def _make_parts() -> Iterator[bytes]:
+    """Yield the response in the parts that are sent one after the other: tokens, and the end."""
     last = len(TEXTS)
     for number, text in enumerate(TEXTS, start=1):
         event = _event([text], "stop" if number == last else None, _usage(number))
@@ -126,7 +127,7 @@ async def serve(port: int) -> None:
 
 @contextmanager
 def synthetic_engine(home: Home, *, cores: Cores) -> Iterator[str]:
-    """Run the engine in its own process and return its URL."""
+    """Run the engine in its own process and yield its URL."""
     with synthetic_engine_process(home, cores=cores) as (url, _):
         yield url
 
@@ -135,7 +136,7 @@ def synthetic_engine(home: Home, *, cores: Cores) -> Iterator[str]:
 def synthetic_engine_process(
     home: Home, *, cores: Cores, number: int = 0
 ) -> Iterator[tuple[str, int]]:
-    """Run an engine in its own process and return its URL and process ID.
+    """Run an engine in its own process and yield its URL and process ID.
 
     `number` distinguishes several engines.
     """

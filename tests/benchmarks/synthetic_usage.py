@@ -20,7 +20,8 @@ NUM_USERS: Final = 200  # of each tenant
 # Like the IDs that gateways make, a request's ID contains its time (UUID version 7).
 _ID_SQL: Final = """(lpad(to_hex((extract(epoch FROM at) * 1000)::bigint), 12, '0') || '7'
     || substr(md5(random()::text), 1, 3) || '8' || substr(md5(random()::text), 1, 15))::uuid"""
-# `number` counts a tenant's rows. Each user works in two languages.
+# `number` counts a tenant's rows. Each user works in two languages. `%%` is the operator %, written
+# twice for psycopg.
 _RECORDS_SQL: Final = f"""
 INSERT INTO tenants_usage_record (tenant_id, occurred_at, request_id, user_id, key_id, protocol,
     mode, language, tier, pool, replica, finish_reason, error_code, prompt_tokens, cached_tokens,

@@ -134,7 +134,7 @@ class Editors:
                 self._send_next(remaining.popleft(), send_following)
 
         for _ in range(at_a_time):
-            send_following(0)
+            send_following(0)  # the number is not used
         await self._take_observations()
 
     def _send_next(self, number: int, then: Callable[[int], None]) -> None:
@@ -170,6 +170,7 @@ class Editors:
         async with asyncio.timeout(_TIMEOUT_S):
             while self.num_pending:  # noqa: ASYNC110  # callbacks change it
                 await asyncio.sleep(0.01)
+        # Emptied in place, because the connections append to this list.
         observations, self._observations[:] = self._observations.copy(), []
         return observations
 

@@ -64,9 +64,10 @@ def second_gateway(report: Report, kind: EngineKind) -> None:
     Raises SystemExit if there is only one core.
     """
     first_core, other_cores = split_cores()
-    alone = Sharing("alone", 1, first_core, other_cores)
-    crowded = Sharing("crowded", 1, first_core, first_core)
-    both = Sharing("both", 2, first_core | other_cores, first_core | other_cores)
+    all_cores = first_core | other_cores
+    alone = Sharing("alone", num_gateways=1, gateways=first_core, others=other_cores)
+    crowded = Sharing("crowded", num_gateways=1, gateways=first_core, others=first_core)
+    both = Sharing("both", num_gateways=2, gateways=all_cores, others=all_cores)
     with create_home() as home, fleet_of(home, 2, 1, kind=kind) as fleet:
         try:
             measurements = uvloop.run(_rounds(fleet, (alone, crowded, both), kind))
@@ -149,7 +150,8 @@ async def _load(
 
 
 def _place(fleet: Fleet, sharing: Sharing) -> None:
-    move_to(sharing.others, os.getpid())  # with all its child processes, idle gateways too
+    # First all child processes of this one, idle gateways too, and then the gateways in use.
+    move_to(sharing.others, os.getpid())
     for _, pid in fleet.gateways[: sharing.num_gateways]:
         move_to(sharing.gateways, pid)
 

@@ -54,6 +54,7 @@ class Typist:
         return self.place.prefix + self.name, self.place.suffix
 
     def _letter(self) -> str:
+        # Typists, places in a name, and names differ in their letters.
         letters = string.ascii_lowercase
         return letters[(self.number + 7 * len(self.name) + 3 * self.num_names) % len(letters)]
 
@@ -103,6 +104,7 @@ def _places_of(file: Path) -> Iterator[Place]:
         cursor = offsets[line - 1] + column
         start, end = cursor - PREFIX_CHARS, cursor + SUFFIX_CHARS
         if start >= free_from and end <= len(text):
+            # The identifier is typed on a new line above the statement.
             yield Place(prefix=text[start:cursor], suffix="\n" + text[offsets[line - 1] : end])
             free_from = end
 

@@ -27,7 +27,8 @@ from tests.benchmarks.results import Report, percentile, say, spread
 from tests.benchmarks.synthetic_code import SUFFIX, CodeText, tier_of
 
 NUM_FILES: Final = 10
-NUM_REQUESTS_PER_FILE: Final = 6  # each has one character more than the previous one
+NUM_REQUESTS_PER_FILE: Final = 6  # each has one character of _TYPED more than the previous one
+_TYPED: Final = "value_"
 NUM_CANCELS: Final = 15
 _MAX_CANCEL_ATTEMPTS: Final = 10 * NUM_CANCELS
 _PROMPT_TOKENS: Final = 600
@@ -38,6 +39,12 @@ _DIRECT: Final = "without a router"
 
 @contextmanager
 def _gateway(replicas: Sequence[OwnReplica], policy: str) -> Iterator[Running]:
+    """Run Caret's gateway in front of the replicas.
+
+    Unless the policy is _DIRECT, vLLM's router stands between the gateway and the replicas.
+
+    Raises NotMeasured if the router cannot be installed, ServiceFailed if it does not start.
+    """
     cores = frozenset(os.sched_getaffinity(0))
     with create_home() as home:
         if policy == _DIRECT:
@@ -77,8 +84,8 @@ async def _measure_affinity(
             sample = text.sample(mode="fim", num_tokens=_PROMPT_TOKENS, max_tokens=8)
             fields = {"path": f"{router_policy}/{number}.py", "max_tokens": 8}
             for turn in range(NUM_REQUESTS_PER_FILE):
-                meta = await _request_meta(stream, prefix=sample.prefix + "value_"[:turn], **fields)
-                if turn:
+                meta = await _request_meta(stream, prefix=sample.prefix + _TYPED[:turn], **fields)
+                if turn:  # the first request of a file finds nothing cached
                     shares.append((meta["cached_tokens"] or 0) / meta["prompt_tokens"])
                     total_ms.append(float(meta["total_ms"]))
             stranger_answer = await _request_meta(stranger, prefix=sample.prefix, **fields)
@@ -155,7 +162,7 @@ async def _measure(
     running: Running, replicas: Sequence[OwnReplica], report: Report, router_policy: str
 ) -> None:
     catalog = read_pool_config(running.pools_file)
-    # The engines still have the prompts of the previous policy in their caches.
+    # Each policy has its own texts: the previous ones are still in the engines' caches.
     seed = int.from_bytes(router_policy.encode(), "big")
     text = CodeText(catalog.find_shared(tier_of("fim")), seed=seed)
     await _measure_affinity(running, text, report, router_policy)

@@ -123,7 +123,8 @@ def fill_form(form: Form, chance: random.Random) -> dict[str, bytes]:
 def generate_queries(names: list[str], chance: random.Random) -> Iterator[dict[str, bytes]]:
     """Yield an endless sequence of queries with one or more bad parameters."""
     while True:
-        chosen_names = chance.sample(names, chance.choice((1, 1, 1, 2, 4)))
+        num_names = chance.choice((1, 1, 1, 2, 4))  # mostly one
+        chosen_names = chance.sample(names, num_names)
         yield {name: chance.choice(BAD_VALUES) for name in chosen_names}
 
 
@@ -160,5 +161,5 @@ class _FormParser(HTMLParser):
         self.forms[-1].offered.setdefault(name, []).append(value)
 
 
-def _default_value(kind: str) -> bytes:
-    return _DEFAULTS.get(kind, b"Something")
+def _default_value(input_type: str) -> bytes:
+    return _DEFAULTS.get(input_type, b"Something")

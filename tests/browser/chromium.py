@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Final
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, expect, sync_playwright
 
 # The headless shell has the same engine without the browser's own interface: a new window takes
 # 0.3 s of CPU time instead of 1.0, and a page 0.1 s instead of 0.5.
@@ -30,6 +30,10 @@ _ARGUMENTS: Final = (
 )
 
 
+# For all expectations. Playwright's default of 5 s is too short for two busy cores.
+_EXPECT_MS: Final = 60_000.0
+
+
 @contextmanager
 def chromium() -> Iterator[Browser]:
     """Run Chromium, or skip the test if it is not installed.
@@ -42,6 +46,7 @@ def chromium() -> Iterator[Browser]:
         pytest.skip("neither Chromium nor Google Chrome is installed")
     with sync_playwright() as playwright:
         os.environ[_ALLOW_UNSAFE] = "true"
+        expect.set_options(timeout=_EXPECT_MS)
         browser = playwright.chromium.launch(executable_path=EXECUTABLE, args=list(_ARGUMENTS))
         try:
             yield browser

@@ -47,7 +47,7 @@ REQUIRE_STEP_UP: Final = frozenset(
 PREVIEWS_WITHOUT_STEP_UP: Final = frozenset(
     {"retention/classes/<data_class>", "retention/holds/<uuid:hold_id>/release"}
 )
-# These require a step-up for some form values, or only when a change is saved:
+# These require a step-up for some form values, or only when a change is saved. They have tests in
 # tests/integration/console/pages/test_step_up.py.
 SOMETIMES_REQUIRE_STEP_UP: Final = frozenset(
     {
@@ -150,7 +150,8 @@ def _is_ours(route: Route) -> bool:
 def _takes_forms(route: Route) -> bool:
     """Return True if the view accepts POST.
 
-    Django's require_http_methods is the outermost decorator; a view without it accepts all methods.
+    Django's require_http_methods(request_method_list) is the outermost decorator. A view without it
+    accepts all methods.
     """
     methods = inspect.getclosurevars(route.view).nonlocals.get("request_method_list")
     return methods is None or "POST" in methods

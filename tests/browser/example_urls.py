@@ -130,6 +130,7 @@ def team(scene: Scene) -> str:
 
 
 def invitation_row(scene: Scene) -> str:
+    """Return the URL of an invitation in the list of invitations, without an action."""
     email = f"{secrets.token_hex(4)}@guest.example"
     send_invitation(scene.company, email, mailbox=Mailbox())
     page = read_page_of_invitations(

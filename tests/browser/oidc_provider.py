@@ -20,6 +20,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from caret.local.paths import REPOSITORY
+from tests.stack.file_lock import file_lock
 from tests.stack.ports import free_port
 
 CLIENT_ID: Final = "caret"
@@ -34,6 +35,7 @@ _INSTALL_S: Final = 300.0
 def new_signing_key(kid: str) -> dict[str, Any]:
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     jwk: dict[str, Any] = json.loads(jwt.algorithms.RSAAlgorithm.to_jwk(key))
+    # A key should not have both `key_ops` and `use` (RFC 7517, section 4.3).
     return {name: value for name, value in jwk.items() if name != "key_ops"} | {
         "kid": kid,
         "use": "sig",
@@ -50,15 +52,17 @@ class OidcProvider:
     def running(
         self,
         *,
-        key: str = "first",
+        signing_key_id: str = "first",
         conforms: bool = True,
         clock_skew_s: int = 0,
         token_delay_s: float = 0,
     ) -> Iterator[None]:
-        """Run the provider with a new signing key of this name.
+        """Run the provider with a new signing key of this ID.
 
         A provider that conforms to OpenID Connect returns e-mail address and name only at its
-        UserInfo endpoint. With `conforms=False` they are in the ID token, too.
+        UserInfo endpoint. With `conforms=False` they are in the ID token, too. `clock_skew_s` is
+        how far the provider's clock is ahead, and `token_delay_s` how long its token endpoint
+        waits.
         """
         folder = _install()
         settings = {
@@ -69,7 +73,7 @@ class OidcProvider:
             "conforms": conforms,
             "clockSkewMs": clock_skew_s * 1_000,
             "tokenDelayMs": token_delay_s * 1_000,
-            "keys": [new_signing_key(key)],
+            "keys": [new_signing_key(signing_key_id)],
         }
         command = ["node", "server.mjs", json.dumps(settings)]
         process = subprocess.Popen(
@@ -81,7 +85,7 @@ class OidcProvider:
             yield
         finally:
             process.terminate()
-            process.communicate(timeout=20)
+            process.communicate(timeout=60)
 
     def is_at(self, url: str) -> bool:
         return urlsplit(url).netloc == urlsplit(self.issuer).netloc
@@ -94,10 +98,11 @@ def _install() -> Path:
     lock = (_SOURCE / "package-lock.json").read_bytes()
     folder = _CACHE / f"oidc-provider-{hashlib.sha256(lock).hexdigest()[:12]}"
     complete_marker = folder / "is_whole"
-    folder.mkdir(parents=True, exist_ok=True)
-    for name in _FILES:
-        shutil.copy(_SOURCE / name, folder)
-    if not complete_marker.exists():
-        subprocess.run(["npm", *_INSTALL], cwd=folder, check=True, timeout=_INSTALL_S)
-        complete_marker.touch()
+    with file_lock(folder.with_suffix(".lock")):
+        folder.mkdir(parents=True, exist_ok=True)
+        for name in _FILES:
+            shutil.copy(_SOURCE / name, folder)
+        if not complete_marker.exists():
+            subprocess.run(["npm", *_INSTALL], cwd=folder, check=True, timeout=_INSTALL_S)
+            complete_marker.touch()
     return folder

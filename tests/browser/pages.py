@@ -27,7 +27,7 @@ class Page:
     variant: str = ""  # distinguishes several pages at one URL
     status: int = 200
     max_queries: int = MAX_QUERIES
-    max_first_load_bytes: int = 250_000
+    max_first_load_bytes: int = 250_000  # of the page and all that it loads, compressed
 
     @property
     def name(self) -> str:
@@ -41,6 +41,7 @@ class Page:
 
     def is_at(self, url: str, requested_path: str) -> bool:
         """Return True if `url` is this page's; `requested_path` may redirect to it."""
+        # A URL with arguments cannot be made of the pattern, and an error does not redirect.
         own_path = (
             requested_path if "<" in self.pattern or self.status != 200 else f"/{self.pattern}"
         )
@@ -242,8 +243,8 @@ _LISTED: Final = (
     Page("account/resume/<token>", path=example_urls.pending_form),
     Page("usage/requests/<uuid:request_id>", path=example_urls.request),
     Page("operators/sign-in", Visitor.NOBODY),
-    # Here, no gateway knows this pool and this replica, and no operator added the replica. Only the
-    # page that undrains it exists.
+    # In the tests, no gateway knows this pool and this replica, and no operator added the replica.
+    # So only the page that undrains the replica exists.
     Page(
         "operators/replicas/<path:replica>/drain",
         Visitor.OPERATOR,

@@ -22,6 +22,7 @@ from cryptography.hazmat.primitives import serialization
 
 from caret.local.paths import REPOSITORY
 from tests.fakes.saml_provider import SamlProvider
+from tests.stack.file_lock import file_lock
 from tests.stack.ports import free_port
 
 _SOURCE: Final = Path(__file__).with_name("saml_identity_provider")
@@ -67,7 +68,10 @@ class PySaml2Provider:
     def running(
         self, signing_key: SigningKey, *, clock_skew_s: int = 0, delay_s: float = 0
     ) -> Iterator[None]:
-        """Run the provider. `delay_s` is the time until its page appears."""
+        """Run the provider.
+
+        `clock_skew_s` is how far its clock is ahead, and `delay_s` the time until its page appears.
+        """
         with urlopen(self.service_provider_url) as response:  # noqa: S310  # our own console
             service_provider = response.read().decode()
         settings = {
@@ -79,6 +83,7 @@ class PySaml2Provider:
             "clockSkewS": clock_skew_s,
             "delayS": delay_s,
         }
+        # -I: without our modules and without this process's Python settings.
         command = [str(_install()), "-I", str(_SOURCE / "server.py"), json.dumps(settings)]
         with tempfile.TemporaryFile() as errors:
             process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)
@@ -90,7 +95,7 @@ class PySaml2Provider:
                 yield
             finally:
                 process.terminate()
-                process.communicate(timeout=20)
+                process.communicate(timeout=60)
 
     def is_at(self, url: str) -> bool:
         return urlsplit(url).netloc == urlsplit(self.base_url).netloc
@@ -103,14 +108,15 @@ def _install() -> Path:
     digest = hashlib.sha256(requirements.read_bytes()).hexdigest()[:12]
     folder = _CACHE / f"pysaml2-{version}-{digest}"
     python, complete_marker = folder / "bin" / "python", folder / "is_whole"
-    if not complete_marker.exists():
-        venv.create(folder, clear=True, with_pip=True)
-        options = ["--quiet", "--no-input", "--disable-pip-version-check", "--require-hashes"]
-        subprocess.run(
-            [str(python), "-m", "pip", "install", *options, "-r", str(requirements)],
-            check=True,
-            capture_output=True,
-            timeout=_INSTALL_S,
-        )
-        complete_marker.touch()
+    with file_lock(folder.with_suffix(".lock")):
+        if not complete_marker.exists():
+            venv.create(folder, clear=True, with_pip=True)
+            options = ["--quiet", "--no-input", "--disable-pip-version-check", "--require-hashes"]
+            subprocess.run(
+                [str(python), "-m", "pip", "install", *options, "-r", str(requirements)],
+                check=True,
+                capture_output=True,
+                timeout=_INSTALL_S,
+            )
+            complete_marker.touch()
     return python

@@ -12,6 +12,7 @@ from typing import Final
 from allauth.mfa.models import Authenticator
 from allauth.mfa.recovery_codes.internal.auth import RecoveryCodes
 from allauth.mfa.totp.internal.auth import TOTP, generate_totp_secret
+from django.conf import settings
 from django.http import HttpRequest
 
 from caret.foundation.postgres.tenant_scope import tenant_scope
@@ -76,9 +77,9 @@ class Scene:
     @cached_property
     def member_with_passkey(self) -> Person:
         person = self._second_factor_company.people[Role.DEVELOPER]
-        visitor = with_passkey.Browser(person)
-        visitor.sign_in()
-        visitor.add(SoftPasskey())
+        members_browser = with_passkey.Browser(person)
+        members_browser.sign_in()
+        members_browser.add(SoftPasskey())
         return person
 
     @property
@@ -90,18 +91,18 @@ class Scene:
 
     def session_before_code(self) -> Session:
         """Return a session after the password and before the app's code."""
-        visitor = browser.new_browser(self.member_with_app)
-        visitor.sign_in()
-        name = "caret-session"
-        return name, visitor.client.cookies[name].value
+        members_browser = browser.new_browser(self.member_with_app)
+        members_browser.sign_in()
+        name = settings.SESSION_COOKIE_NAME
+        return name, members_browser.client.cookies[name].value
 
     def operators_session_with_reason(self) -> Session:
-        name, key = operators_session()
+        name, token = operators_session()
         request = HttpRequest()
-        request.session = SessionStore.from_token(key)
+        request.session = SessionStore.from_token(token)
         record_access_reason(request, self.company.tenant_id, "Ticket 4711")
         request.session.save()
-        return name, key
+        return name, token
 
 
 _SESSIONS: Final[dict[Visitor, Callable[[Scene], Session | None]]] = {

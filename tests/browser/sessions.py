@@ -15,9 +15,9 @@ Session = tuple[str, str]
 
 
 def session_of(person: Person, *, confirmed: bool = True) -> Session:
-    """Sign the person in; with `confirmed`, they have just given their password.
+    """Return a new session of the person.
 
-    No page then asks for it again.
+    With `confirmed`, they have just given their password, so no page asks for the password again.
     """
     client, user = Client(), User.objects.get(id=person.user_id)
     client.force_login(user)

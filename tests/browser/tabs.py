@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page
 from tests.browser.sessions import Session
 
 _REPORTED_TYPES: Final = ("warning", "error")
-_TIMEOUT_MS: Final = 30_000  # for two busy cores
+_TIMEOUT_MS: Final = 60_000  # for two busy cores
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,6 +50,7 @@ def tamper(services: Services, company: Company) -> int:
     with tenant_scope(company.tenant_id):
         sequence = AuditEntry.objects.get(action="key.created").sequence
     with psycopg.connect(services.owner_database_url, autocommit=True) as owner:
+        # FORCE applies row-level security also to the table's owner.
         owner.execute(f"ALTER TABLE {TABLE} NO FORCE ROW LEVEL SECURITY")
         owner.execute(
             f"UPDATE {TABLE} SET reason = 'nothing to see' WHERE sequence = %s AND tenant_id = %s",  # noqa: S608  # a constant

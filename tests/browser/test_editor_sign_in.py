@@ -18,8 +18,9 @@ from tests.stack.waiting import wait_until
 
 pytestmark = pytest.mark.deep
 
-_NO_GATEWAY: Final = "http://127.0.0.1:9"
+_NO_GATEWAY: Final = "http://127.0.0.1:9"  # nothing listens there
 _TIMEOUT_S: Final = 60.0
+# Neovim stores the URL in a variable instead of opening it in a browser.
 _RECORD_URL: Final = "execute('lua vim.ui.open = function(url) vim.g.opened = url end')"
 
 

@@ -10,7 +10,7 @@ from tests.browser.sessions import session_of
 from tests.browser.tabs import Tabs
 from tests.fixtures.companies import ACME, make_company
 
-_TIMEOUT_MS: Final = 30_000
+_TIMEOUT_MS: Final = 60_000
 # The page waits for a second before it reconnects for the first time (live_metrics.js).
 _LONGER_THAN_FIRST_WAIT_MS: Final = 2_000
 

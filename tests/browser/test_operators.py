@@ -21,7 +21,8 @@ PAGES: Final = (
     *("slow-requests", "capacity", "cost"),
 )
 # The same inputs of the plan, for its functions and for its page. The query contains defaults, too.
-_INPUTS: Final = CapacityInputs(requests_per_s=300, num_gpus=19)
+_NUM_GPUS: Final = 19
+_INPUTS: Final = CapacityInputs(requests_per_s=300, num_gpus=_NUM_GPUS)
 _QUERY: Final = "requests_per_s=300&num_gpus=19&hit_rate=0.95&context_tokens=6000&output_tokens=24"
 
 
@@ -74,7 +75,7 @@ def test_the_slider_moves_the_mark_and_shows_the_latencies(tabs: Tabs) -> None:
     # The curve has 240 steps, up to the hit rate at which only 100 of 6,000 tokens are computed.
     # Step 239 is the nearest to 97.9%.
     nearest_hit_rate = (1 - 100 / 6_000) * 239 / 240
-    latency = compute_hit_rate_row(_INPUTS, nearest_hit_rate, 19).sustained
+    latency = compute_hit_rate_row(_INPUTS, nearest_hit_rate, _NUM_GPUS).sustained
     assert latency is not None
     p50, p95, p99 = (
         round(quantile_ms, 1) for quantile_ms in (latency.p50_ms, latency.p95_ms, latency.p99_ms)

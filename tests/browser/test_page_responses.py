@@ -81,6 +81,7 @@ def test_each_page_of_a_member_has_expected_roles() -> None:
 @pytest.mark.parametrize(
     ("page", "role"),
     role_cases(
+        # The test above reports pages that are missing in PAGE_STATUSES.
         {page.name: (page, PAGE_STATUSES.get(page.name, only_for())) for page in MEMBER_PAGES}
     ),
 )

@@ -41,7 +41,8 @@ def test_a_response_must_not_be_cached(scene: Scene, pattern: str) -> None:
     session = scene.session(Visitor.OPERATOR_WITH_REASON if is_operators else Visitor.MEMBER)
     path = path_of(scene, pattern)
 
-    responses = [client_with(visitor).get(path) for visitor in (session, None)]
+    # None: an anonymous visitor.
+    responses = [client_with(used_session).get(path) for used_session in (session, None)]
 
     assert [response["Cache-Control"] for response in responses] == ["no-store", "no-store"]
 

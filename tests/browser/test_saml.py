@@ -33,8 +33,10 @@ _PAGE = """<!doctype html><body onload="document.forms[0].submit()"><form method
 
 @pytest.fixture
 def idp() -> Iterator[SamlProvider]:
-    """Run a provider at an IP address, which is another site than the console's name. It signs olga
-    in."""
+    """Run a provider at an IP address, which is another site than the console's name.
+
+    The provider signs in the user with the address `signed_in_email`, which the test sets.
+    """
     provider = SamlProvider()
 
     class Handler(BaseHTTPRequestHandler):

@@ -48,7 +48,8 @@ def test_a_blocked_script_is_recorded(tabs: Tabs) -> None:
     page = tabs.open()
     page.goto("/sign-in")
 
-    page.evaluate("document.body.appendChild(document.createElement('script')).text = '1'")
+    with page.expect_console_message():
+        page.evaluate("document.body.appendChild(document.createElement('script')).text = '1'")
 
     assert "Content Security Policy" in tabs.errors.pop()
 

@@ -3,7 +3,7 @@
 Each completion must be billed once, with the tokens that the client received.
 
 If a stream breaks, the gateway may have served and billed the completion although no client noted
-its end. So as many rows without a note as broken streams are correct, but more are a mistake.
+its end. So each broken stream allows one row without a note. More such rows are a mistake.
 """
 
 from collections import Counter
@@ -33,7 +33,7 @@ class Balance:
     doubled: int  # rows beyond the first one of a request
     different: int  # billed with other token counts than the client received
     unseen: int  # billed, but noted by no client
-    broken: int  # streams without an end, and errors: as many rows may be unseen
+    broken: int  # streams without an end, and errors: each allows one unseen row
 
     @property
     def is_balanced(self) -> bool:

@@ -37,7 +37,7 @@ _RESPONSE_TIMEOUT_S: Final = 5.0  # for the end of one attempt
 _PAUSE_S: Final = 0.2  # before the next attempt
 # An editor returns to its own gateway, which may have recovered, after this time.
 _RETURN_AFTER_S: Final = 15.0
-MAX_REQUEST_S: Final = 25.0  # four attempts of up to 6 s, and three pauses
+MAX_REQUEST_S: Final = 25.0  # four attempts of up to 6 s (connection and response), three pauses
 _BROKEN: Final = ("lost", "late", "unreachable")  # endings after which it tries another gateway
 
 
@@ -234,6 +234,7 @@ def _make_note(tenant: str, at_s: float, answer: Answer, end: End | None) -> Not
         total_ms=answer.end_ms,
         first_ms=answer.first_ms,
         request_id=str(meta.get("request_id", "")),
+        # By way of `str`, because the values have the type `object`.
         prompt_tokens=int(str(meta.get("prompt_tokens", 0))),
         generated_tokens=int(str(meta.get("generated_tokens", 0))),
         is_error=end is not None and end.type == "error",

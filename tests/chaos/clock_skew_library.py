@@ -27,7 +27,8 @@ class Clocks:
     def set_offset(self, host: str, *, by_s: float) -> None:
         """Set how far the host's clock is ahead of the machine's."""
         with self._file(host).open("r+b" if self._file(host).exists() else "wb") as stream:
-            stream.write(struct.pack("q", int(by_s * 1e6)))  # in place: the file is memory-mapped
+            # Microseconds, as a 64-bit integer; in place, because the file is memory-mapped.
+            stream.write(struct.pack("q", int(by_s * 1e6)))
 
     def _file(self, host: str) -> Path:
         return self.folder / f"{host}.clock"

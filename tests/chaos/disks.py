@@ -8,6 +8,7 @@ from pathlib import Path
 
 import psycopg
 
+from caret.local.errors import ServiceFailed
 from tests.chaos.environment import World
 from tests.chaos.scenario import Fault, Scenario
 from tests.chaos.stores import connect_as_superuser
@@ -51,7 +52,7 @@ def _fill(file: Path) -> None:
 def _exhaust_log(world: World) -> None:
     """End segments of the write-ahead log until Postgres has none left, and panics.
 
-    Raises TimeoutError if Postgres does not panic.
+    Raises ServiceFailed if Postgres does not panic.
     """
     try:
         with connect_as_superuser(world.database) as connection:
@@ -62,7 +63,7 @@ def _exhaust_log(world: World) -> None:
                 connection.execute("SELECT pg_switch_wal()")
     except psycopg.OperationalError:
         return  # Postgres has panicked
-    raise TimeoutError("Postgres still has segments of its write-ahead log.")
+    raise ServiceFailed("Postgres still has segments of its write-ahead log.")
 
 
 def scenarios() -> Iterator[Scenario]:

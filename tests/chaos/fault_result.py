@@ -32,7 +32,7 @@ class QuietTenant:
 
     calm_ms: float | None  # without a fault
     fault_ms: float | None  # from the start of the fault to the recovery
-    num_requests: int  # in the same time as `fault_ms`
+    num_requests: int  # of this tenant, from the start of the fault to the recovery
 
     @property
     def is_slowed_down(self) -> bool:
@@ -47,13 +47,14 @@ class FaultResult:
 
     notes: Sequence[Note]  # from the fault's beginning to the recovery
     quiet: QuietTenant
-    # By field of `billing_check.Balance`. The mistakes (`run._MISTAKES`) are those since the last
-    # fault; the other numbers are those of the whole run so far.
+    # By field of `tests.chaos.billing_check.Balance`. The mistakes (`_MISTAKES` in
+    # tests/chaos/run.py) are those since the previous fault; the other numbers are those of the
+    # whole run so far.
     ledger: Mapping[str, int]
     is_balanced: bool  # `Balance.is_balanced` for the whole run so far
     recovery: Recovery
-    billed_s: float  # after the recovery
-    fault_s: float
+    billed_s: float  # from the recovery until all noted completions were billed
+    fault_s: float  # from the start of the fault to its end
     cores_used_by_others: float  # cores that other processes used during the fault
     delays_tokens: bool = False  # the fault itself delays tokens, so late tokens are no failure
 

@@ -42,12 +42,13 @@ class FaultyConnection(Connection):
     behaviour_file: Path
 
     def on_message_complete(self) -> None:
+        # Only completions are POST requests; health and version checks get the usual response.
         if self._parser.get_method() != b"POST":
             super().on_message_complete()
             return
         match Behaviour(self.behaviour_file.read_text().strip()):
             case Behaviour.HEALTHY:
-                self._send_part(0)
+                self._send_part(0)  # the other parts follow by themselves
             case Behaviour.SLOW:
                 self._loop.call_later(_SLOW_S, self._send_part, 0)
             case Behaviour.SILENT:

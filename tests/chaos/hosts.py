@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 _PREFIX: Final = "caret-chaos-"
-_FOLDER: Final = Path("/run/netns")
+_FOLDER: Final = Path("/run/netns")  # `ip netns` puts a file for each namespace there
 _OWN_NAMESPACE: Final = Path("/proc/thread-self/ns/net")
 _NEW_NETWORK: Final = 0x4000_0000  # CLONE_NEWNET of sched.h
 _libc: Final = ctypes.CDLL(None, use_errno=True)
@@ -112,14 +112,14 @@ def _ip(*arguments: str) -> None:
 
 
 def _move_to(path: Path) -> None:
-    namespace = os.open(path, os.O_RDONLY)
+    descriptor = os.open(path, os.O_RDONLY)
     try:
-        _set_namespace(namespace)
+        _set_namespace(descriptor)
     finally:
-        os.close(namespace)
+        os.close(descriptor)
 
 
-def _set_namespace(namespace: int) -> None:
-    if _libc.setns(namespace, _NEW_NETWORK) != 0:
+def _set_namespace(descriptor: int) -> None:
+    if _libc.setns(descriptor, _NEW_NETWORK) != 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))

@@ -22,7 +22,8 @@ from tests.chaos.environment import World
 _MAX_COMPANY_RATE: Final = 40.0
 _QUIET_SHARE: Final = 0.1  # of all requests
 MIN_QUIET_RATE: Final = 2.0  # requests a second
-_SETTLE_S: Final = 30.0  # longer than MAX_REQUEST_S, for which the process itself waits
+# Longer than MAX_REQUEST_S of tests/chaos/clients.py, for which the process itself waits.
+_SETTLE_S: Final = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +43,8 @@ class ClientsProcess:
 def clients(world: World, *, rate: float) -> Iterator[ClientsProcess]:
     """Run clients of a quiet tenant and of busy tenants, which send the rest of `rate`.
 
-    `rate` is in requests a second, and must be above MIN_QUIET_RATE. The process's `tenant` is the
-    quiet one.
+    `rate` is in requests a second. It must be above MIN_QUIET_RATE, so that some requests are left
+    for the busy tenants. The process's `tenant` is the quiet one.
     """
     quiet_rate = max(MIN_QUIET_RATE, rate * _QUIET_SHARE)
     num_busy = math.ceil((rate - quiet_rate) / _MAX_COMPANY_RATE)
@@ -56,6 +57,10 @@ def clients(world: World, *, rate: float) -> Iterator[ClientsProcess]:
 
 @contextmanager
 def running_clients(world: World, tenant_loads: Sequence[TenantLoad]) -> Iterator[ClientsProcess]:
+    """Run the clients of these tenants in one process.
+
+    The end of the block kills the process. Call `stop` before, so that no request is interrupted.
+    """
     notes = world.home.paths.home / f"notes-{time.time_ns()}.jsonl"
     load = Load(world.gateway_urls(), tuple(tenant_loads), str(notes))
     log = (world.home.paths.logs / "clients.log").open("ab")

@@ -4,10 +4,12 @@
         ...
 
 Usually, a bridge connects the hosts (see `hosts`). During the block, a process holds a tunnel
-device on each host, and the route to the other host leads to it. Open connections stay open and
-notice the faults only by their own retransmissions and time-outs. `tc netem` would do the same
-inside the kernel, but not all kernels have it. This module needs only /dev/net/tun. When the
-process ends, the devices and their routes disappear, and packets use the bridge again.
+device on each host, and the host's route to the other host leads to this device. Open connections
+stay open and notice the faults only by their own retransmissions and time-outs. When the process
+ends, the devices and their routes disappear, and packets use the bridge again.
+
+`tc netem` would do the same inside the kernel, but not all kernels have it. This module needs only
+/dev/net/tun.
 
     python -m tests.chaos.netem SPECIFICATION      a JSON object with the fields of `_Specification`
 """
@@ -113,8 +115,10 @@ def _device_to(host: Host, peer: Host) -> int:
     """Open a tunnel device in `host`, and route packets for `peer` to it."""
     with host.entered():
         device = os.open("/dev/net/tun", os.O_RDWR)
+        # An `ifreq` of linux/if.h: 16 bytes for the device's name, and its flags.
         fcntl.ioctl(device, _TUNSETIFF, struct.pack("16sH", _DEVICE.encode(), _TUN_WITHOUT_HEADER))
         _run("ip", "link", "set", _DEVICE, "up")
+        # A route to one address (/32) has priority over the bridge's route to the network (/24).
         route = (f"{peer.address}/32", "dev", _DEVICE, "src", host.address)
         _run("ip", "route", "add", *route)
     return device

@@ -1,6 +1,7 @@
 """Links between hosts that are cut or bad.
 
-Each kind of pair occurs once: a gateway is connected to both engines in the same way.
+`PAIRS` has each kind of link once. For example, one pair of a gateway and an engine is enough,
+because each gateway is connected to each engine in the same way.
 """
 
 from collections.abc import Iterator
@@ -17,7 +18,7 @@ PAIRS = (
     ("gateway-1", "stores"),
     ("workers", "stores"),
 )
-_PAIRS_ON_TOKEN_PATH = PAIRS[:2]
+_PAIRS_ON_TOKEN_PATH = PAIRS[:2]  # from the clients to the engine: tokens take these links
 _CUT_S = 30.0
 _BAD_S = 20.0
 _BAD = Quality(delay_ms=100.0, loss=0.05)  # 200 ms round trip

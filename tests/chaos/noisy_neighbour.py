@@ -21,7 +21,7 @@ from tests.chaos.scenario import Fault, Scenario
 _HOLD_S = 15.0
 _RATE = 20.0  # of the tenant whose keys are revoked
 _ALLOWED_A_SECOND = 2
-_FLOOD_TIMES = 50  # multiple of the requests that the policy allows
+_FLOOD_FACTOR = 50  # multiple of the requests that the policy allows
 _NOTED_BEFORE = 60  # requests that have ended before the keys are revoked: after about 3 s
 _POLL_S = 0.1
 
@@ -39,6 +39,7 @@ class TenantFault(Fault):
 
     def begin(self, world: World) -> None:
         clients_process = self._clients.enter_context(running_clients(world, (self.company.load,)))
+        # Runs before the end of `running_clients`, which kills the process.
         self._clients.callback(clients_process.stop)
 
     def end(self, world: World) -> None:
@@ -69,6 +70,7 @@ class KeyRevocation(TenantFault):
     _revoked_s: float = 0.0  # Unix time
 
     def begin(self, world: World) -> None:
+        # `super()` without arguments fails in a dataclass with slots.
         TenantFault.begin(self, world)
         while sum(map(self._is_ours, world.notebook.read())) < _NOTED_BEFORE:
             time.sleep(_POLL_S)
@@ -92,4 +94,4 @@ class Flood(TenantFault):
 
 def scenarios() -> Iterator[Scenario]:
     yield KeyRevocation("key-revoked", hold_s=_HOLD_S, rate=_RATE)
-    yield Flood("flood", hold_s=_HOLD_S, rate=_FLOOD_TIMES * _ALLOWED_A_SECOND)
+    yield Flood("flood", hold_s=_HOLD_S, rate=_FLOOD_FACTOR * _ALLOWED_A_SECOND)

@@ -1,4 +1,7 @@
-"""The resources of processes: memory with their children's, file descriptors, sockets, threads."""
+"""The resources of processes, and the requests and connections that gateways have leaked.
+
+Resources are memory (with that of child processes), file descriptors, sockets and threads.
+"""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -35,10 +38,10 @@ def resources_of(pid: int) -> ProcessResources | None:
 
 
 def resources_by_process(world: World) -> dict[tuple[str, int], ProcessResources]:
-    """Return the resources by service and process ID: a restarted process counts as another."""
+    """Return the resources by service and process ID: a restarted process is another process."""
     measured = {
-        (key, placed_part.pid): resources_of(placed_part.pid)
-        for key, placed_part in world.parts.items()
+        (service, placed_part.pid): resources_of(placed_part.pid)
+        for service, placed_part in world.parts.items()
     }
     return {process: resources for process, resources in measured.items() if resources is not None}
 
@@ -47,29 +50,30 @@ def resource_growth(
     before: Mapping[tuple[str, int], ProcessResources],
     after: Mapping[tuple[str, int], ProcessResources],
 ) -> dict[str, dict[str, float]]:
-    """Return the growth of processes that still run, without unchanged values."""
-    growth_by_process = {}
+    """Return the growth of processes that still run, by service, without unchanged values."""
+    growth_by_service = {}
     for process in before.keys() & after.keys():
         old, new = asdict(before[process]), asdict(after[process])
         growth = {name: round(new[name] - old[name], 1) for name in old if new[name] != old[name]}
         if growth:
-            growth_by_process[process[0]] = growth
-    return dict(sorted(growth_by_process.items()))
+            service, _pid = process
+            growth_by_service[service] = growth
+    return dict(sorted(growth_by_service.items()))
 
 
 def leaked_requests_and_connections(world: World) -> dict[str, float]:
     """Return completions in flight and connections, by gateway and gauge, without zeros.
 
-    Call this after the clients have stopped: then each of them is a leak.
+    Call this after the clients have stopped: everything that is left then is a leak.
     """
     leaks = {}
-    for key in ("gateway-1", "gateway-2"):
-        host = world.hosts[key]
+    for gateway in ("gateway-1", "gateway-2"):
+        host = world.hosts[gateway]
         with host.entered(), _direct.open(f"http://{host.address}:{METRICS_PORT}/metrics") as page:
             for line in page.read().decode().splitlines():
                 name, _, value = line.partition(" ")
                 if name in _GAUGES and float(value):
-                    leaks[f"{key} {name}"] = float(value)
+                    leaks[f"{gateway} {name}"] = float(value)
     return leaks
 
 

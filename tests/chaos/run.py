@@ -56,7 +56,7 @@ class Run:
     # Duration of faults that do not end at once; None: each fault's own duration.
     hold_s: float | None = None
     calm: list[Note] = field(default_factory=list)  # the quiet tenant's, of all calm phases
-    balance: Balance = NOTHING  # of everything so far
+    balance: Balance = NOTHING  # of the whole run, up to the previous fault
 
     def run_all(self, scenarios: Iterable[Scenario]) -> None:
         time.sleep(_WARM_UP_S)
@@ -98,7 +98,7 @@ class Run:
         fault_result = FaultResult(
             notes=notes,
             quiet=self._measure_quiet_tenant(notes),
-            ledger=self._ledger_since_last(balance),
+            ledger=self._update_ledger(balance),
             is_balanced=balance.is_balanced,
             recovery=recovery,
             billed_s=billed_s,
@@ -143,15 +143,22 @@ class Run:
             if ready_s is None and self.world.is_ready():
                 ready_s = round(now_s - ended_s, 1)
             notes = self.world.notebook.since(ended_s)
-            last_s = max((note.at_s for note in notes if is_disturbed(note)), default=ended_s)
+            last_disturbed_s = max(
+                (note.at_s for note in notes if is_disturbed(note)), default=ended_s
+            )
+            # Without new notes, nothing shows that requests are served.
             has_new_notes = bool(self.world.notebook.since(now_s - _STEADY_S))
-            is_steady = now_s - last_s >= _STEADY_S and has_new_notes
+            is_steady = now_s - last_disturbed_s >= _STEADY_S and has_new_notes
             if (ready_s is not None and is_steady) or time.monotonic() > deadline_s:
-                return Recovery(round(last_s - ended_s, 1) if is_steady else None, ready_s)
+                served_s = round(last_disturbed_s - ended_s, 1) if is_steady else None
+                return Recovery(served_s, ready_s)
             time.sleep(_POLL_S)
 
-    def _ledger_since_last(self, balance: Balance) -> dict[str, int]:
-        """Return the numbers noted and billed so far, and the mistakes since the last balance."""
+    def _update_ledger(self, balance: Balance) -> dict[str, int]:
+        """Return the numbers of the whole run, but the mistakes only since the previous fault.
+
+        Sets `self.balance`, for the next fault.
+        """
         before, now = asdict(self.balance), asdict(balance)
         self.balance = balance
         return now | {name: now[name] - before[name] for name in _MISTAKES}

@@ -24,7 +24,7 @@ from tests.chaos.usage_rows import settled_balance
 MAX_GROWTH: Final = 0.05
 MAX_GROWTH_MB: Final = 5.0
 MAX_MORE_DESCRIPTORS: Final = 5.0  # in the same time
-_EVERY_S: Final = 2.0
+_EVERY_S: Final = 2.0  # from one sample to the next
 _SETTLING: Final = 0.4  # share of the time that the slopes leave out
 _NUM_COURSE_POINTS: Final = 15  # means in `course_mb`
 _BILLING_S: Final = 60.0
@@ -68,6 +68,7 @@ def fit_trend(samples: Sequence[Sample], *, settled_s: float) -> Trend:
         memory_mb=round(float(start + slope * span_s), 1),
         more_memory_mb=round(float(slope * span_s), 2),
         more_descriptors=round(float(more_descriptors), 2),
+        # If there are fewer samples than points, some parts are empty.
         course_mb=tuple(
             round(float(part.mean()), 1)
             for part in np.array_split(
@@ -83,14 +84,14 @@ def soak(world: World, report: Report, *, minutes: float) -> None:
     samples: defaultdict[str, list[Sample]] = defaultdict(list)
     began_s, neighbours = time.time(), Neighbours()
     while (now_s := time.time()) < began_s + minutes * _MINUTE_S:
-        for (key, _pid), resources in resources_by_process(world).items():
-            samples[key].append(Sample(now_s, resources))
+        for (service, _pid), resources in resources_by_process(world).items():
+            samples[service].append(Sample(now_s, resources))
         time.sleep(_EVERY_S)
     say("Comparing results with bills")
     settled_s = began_s + _SETTLING * minutes * _MINUTE_S
     trends = {
-        key: fit_trend(samples_of_part, settled_s=settled_s)
-        for key, samples_of_part in samples.items()
+        service: fit_trend(samples_of_part, settled_s=settled_s)
+        for service, samples_of_part in samples.items()
     }
     _report(
         world,
@@ -112,7 +113,7 @@ def _report(
     notes = world.notebook.since(began_s)
     balance, _ = settled_balance(world, world.notebook.read, timeout_s=_BILLING_S)
     num_failed = sum(note.is_failed for note in notes)
-    growing = [key for key, trend in trends.items() if not trend.is_flat]
+    growing = [service for service, trend in trends.items() if not trend.is_flat]
     first_ms = [note.first_ms for note in notes if note.first_ms is not None]
     report.judged(
         "soak",
@@ -131,7 +132,7 @@ def _report(
         different=balance.different,
         unseen=balance.unseen,
         broken=balance.broken,
-        trends={key: _trend_fields(trend) for key, trend in trends.items()},
+        trends={service: _trend_fields(trend) for service, trend in trends.items()},
         cores_used_by_others=cores_used_by_others,
     )
 

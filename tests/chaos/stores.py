@@ -36,6 +36,7 @@ VALKEY_PORT: Final = 6379
 _NETWORK: Final = "10.77.0.0/24"
 _DISK_MB: Final = 512
 # So that libpq itself detects that a host is gone, and which of the two is the primary.
+# connect_timeout is in seconds, tcp_user_timeout in milliseconds.
 _OPTIONS: Final = "target_session_attrs=read-write&connect_timeout=2&tcp_user_timeout=5000"
 
 
@@ -56,6 +57,7 @@ def small_disks(home: Home) -> Iterator[Disks]:
             stack.enter_context(_small_disk(home.paths.home / name))
             for name in ("postgres-disk", "standby-disk", "valkey-disk", "far-valkey-disk")
         ]
+        # In the order of the fields of Disks.
         disks = Disks(*(EmbeddedPaths(folder / "home") for folder in folders))
         for paths in (disks.postgres, disks.standby, disks.valkey, disks.far_valkey):
             stack.callback(shutil.rmtree, paths.sockets, ignore_errors=True)
@@ -85,7 +87,7 @@ class Standby(EmbeddedPostgres):
 def postgres_on(
     host: Host, paths: EmbeddedPaths, *, environment: dict[str, str]
 ) -> EmbeddedPostgres:
-    """Return a Postgres that listens on this host, whose processes have this environment."""
+    """Return a Postgres that listens on this host. Its processes have this environment."""
     settings = _server_settings(host, paths)
     return EmbeddedPostgres(paths, tag_environment=environment, settings=settings)
 

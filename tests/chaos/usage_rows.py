@@ -23,6 +23,7 @@ def rows_of(world: World, tenants: Sequence[str]) -> Iterator[Row]:
     address = world.database.app_database_url.read_text().strip()
     for tenant in tenants:
         with psycopg.connect(address) as connection:
+            # `true`: only for this transaction.
             connection.execute("SELECT set_config('caret.tenant', %s, true)", [tenant])
             rows = connection.execute(
                 "SELECT request_id, prompt_tokens, generated_tokens FROM tenants_usage_record"
@@ -43,6 +44,7 @@ def settled_balance(
     notes = list(read_notes())
     tenants = sorted({note.tenant for note in notes})
     while True:
+        # Taken before the rows are read, so that they are read once more after the deadline.
         is_over = time.monotonic() > began_s + timeout_s
         with suppress(psycopg.OperationalError):
             rows = list(rows_of(world, tenants))
@@ -65,6 +67,7 @@ def _balance_with_later_notes(
     """
     deadline_s = time.monotonic() + MAX_REQUEST_S
     while True:
+        # The notes only grow, so those after the first `len(notes)` are new.
         current = balance(notes, rows, later_notes=read_notes()[len(notes) :])
         if current.is_balanced or time.monotonic() > deadline_s:
             return current

@@ -8,8 +8,11 @@ from inference.consumers.base import Headers, Message, Scope
 
 
 class FakeServer:
-    """One exchange: `queue_message` adds a message for the application to receive, and `messages`
-    lists the messages that the application sent."""
+    """One exchange with the application.
+
+    `queue_message` adds a message for the application to receive. `messages` lists the messages
+    that the application has sent.
+    """
 
     def __init__(self, scope: Scope, *, breaks_at: str | None = None) -> None:
         """`breaks_at` is the type of the response message at which the client has disconnected."""

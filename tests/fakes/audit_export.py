@@ -81,6 +81,10 @@ def signed_head(entry: dict[str, Any], keys: SigningKeys = KEYS) -> dict[str, An
 
 
 def export_of(entries: list[dict[str, Any]], *, heads_after: tuple[int, ...] = ()) -> Export:
+    """Return an export with correct header fields, which `Export.sign` turns into a file.
+
+    A signed head follows each entry whose sequence number is in `heads_after`.
+    """
     body = []
     for entry in entries:
         body.append(entry)

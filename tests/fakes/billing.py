@@ -26,15 +26,16 @@ from tenants.usage.ingestion.batch_numbers import allocate_batch
 from tests.fixtures.companies import ACME, Company, Person, completion_fields, make_company
 from tests.fixtures.users import make_colleague
 
-START: Final = date(2026, 10, 1)
+START: Final = date(2026, 10, 1)  # subscriptions begin
 NOW: Final = datetime(2026, 10, 20, 12, tzinfo=UTC)
 OCTOBER: Final = datetime(2026, 10, 3, 12, tzinfo=UTC)  # a time in the month that is invoiced
 AFTER: Final = datetime(2026, 11, 1, 7, tzinfo=UTC)  # October can be invoiced
+# Costs 0.90 EUR at the prices of FAST below.
 LARGE_USAGE: Final = {
     "prompt_tokens": 2_000_000,
     "cached_tokens": 0,
     "generated_tokens": 1_000_000,
-}  # costs 0.90 EUR
+}
 # Micros for a million tokens. The quality tier costs ten times as much as the fast one.
 FAST: Final = TierPrices(prompt=150_000, cached_prompt=15_000, generated=600_000)
 QUALITY: Final = TierPrices(prompt=1_500_000, cached_prompt=150_000, generated=6_000_000)
@@ -133,7 +134,7 @@ def ensure_customer(company: Company) -> None:
 
 
 def ensure_invoice(company: Company) -> int:
-    """Return the number of an invoice, and issue one if there is none."""
+    """Return the number of the company's first invoice. If there is none, issue one."""
     ensure_customer(company)
     with tenant_scope(company.tenant_id):
         invoice = Invoice.objects.filter(tenant_id=company.tenant_id).order_by("number").first()
@@ -141,11 +142,11 @@ def ensure_invoice(company: Company) -> int:
 
 
 def make_invoice(company: Company) -> int:
-    """Issue an invoice for October with one completion."""
+    """Issue an invoice for October with one completion, and return its number."""
     ingest_completion(company, company.developer, datetime(2026, 10, 3, tzinfo=UTC))
     rate_tenant(company.tenant_id, now=AFTER)
     (invoice_number,) = issue_due_invoices(company.tenant_id, now=AFTER)
-    return int(invoice_number.rpartition("-")[2])
+    return int(invoice_number.rpartition("-")[2])  # 7 of "ACME-000007"
 
 
 def make_users_budget(company: Company) -> BudgetView:
@@ -156,7 +157,7 @@ def make_users_budget(company: Company) -> BudgetView:
 
 
 def hard_budgets(company: Company) -> dict[str, tuple[str, ...]]:
-    """Return each hard budget's users by the budget's ID, as gateways receive them."""
+    """Return the users of each hard budget by the budget's ID, as gateways receive them."""
     spending = read_snapshot(tenant_id=company.tenant_id, now=NOW).spending
     # A snapshot names each user's budgets by their indexes in the list of all budgets.
     num_budgets = len(spending.budgets)

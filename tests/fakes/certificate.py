@@ -13,14 +13,14 @@ from cryptography.x509.oid import NameOID
 
 def certificate_for_loopback(folder: Path) -> tuple[ssl.SSLContext, Path]:
     """Return the server's TLS context, and the file of the certificate that a client must trust."""
-    key = ec.generate_private_key(ec.SECP256R1())
+    private_key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
     now = datetime.datetime.now(datetime.UTC)
     certificate = (
         x509.CertificateBuilder()
         .subject_name(name)
         .issuer_name(name)
-        .public_key(key.public_key())
+        .public_key(private_key.public_key())
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - datetime.timedelta(days=1))
         .not_valid_after(now + datetime.timedelta(days=1))
@@ -28,17 +28,17 @@ def certificate_for_loopback(folder: Path) -> tuple[ssl.SSLContext, Path]:
             x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), critical=False
         )
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .sign(key, hashes.SHA256())
+        .sign(private_key, hashes.SHA256())
     )
-    authority, private = folder / "authority.pem", folder / "server.pem"
-    authority.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
-    private.write_bytes(
-        key.private_bytes(
+    certificate_file, private_key_file = folder / "certificate.pem", folder / "private_key.pem"
+    certificate_file.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+    private_key_file.write_bytes(
+        private_key.private_bytes(
             serialization.Encoding.PEM,
             serialization.PrivateFormat.PKCS8,
             serialization.NoEncryption(),
         )
     )
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(authority, private)
-    return context, authority
+    context.load_cert_chain(certificate_file, private_key_file)
+    return context, certificate_file

@@ -12,7 +12,10 @@ _HEADERS = {"content-type": "text/event-stream"}
 
 
 class ChatGateway:
-    """Streams the parts that a test sends; while `error` is set, answers with it and status 403."""
+    """Streams the parts that a test sends.
+
+    While `error` is set, answers with status 403 and this error code instead.
+    """
 
     def __init__(self) -> None:
         self.url = ""
@@ -36,8 +39,8 @@ class ChatGateway:
         await response.prepare(request)
         try:
             while (text := await self._parts.get()) is not None:
-                await response.write(_event({"content": text}, None))
-            await response.write(_event({}, "stop") + b"data: [DONE]\n\n")
+                await response.write(_event({"content": text}, finish_reason=None))
+            await response.write(_event({}, finish_reason="stop") + b"data: [DONE]\n\n")
         except (asyncio.CancelledError, ConnectionError):
             self.num_cancelled += 1
             raise

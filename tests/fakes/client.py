@@ -10,7 +10,7 @@ from inference.errors import CompletionError
 class FakeClient:
     """A client that disconnects after `leaves_after` texts: later writes raise ClientDisconnected.
 
-    It never disconnects if `leaves_after` is None.
+    It never disconnects if `leaves_after` is None. Each write of a text first calls `on_delta`.
     """
 
     def __init__(
@@ -20,7 +20,7 @@ class FakeClient:
         self.on_delta = on_delta
         self.texts: list[str] = []
         self.ends: list[str] = []  # "done", or an error's code
-        self.messages: list[str] = []
+        self.messages: list[str] = []  # of errors
         self.trace: RequestTrace | None = None
 
     async def write_delta(self, text: str, _trace: RequestTrace) -> None:

@@ -43,6 +43,7 @@ class ContinuationEngine:
             usage = {"completion_tokens": number + 1 - begin}
             await _send_event(response, {"choices": [choice], "usage": usage})
             await asyncio.sleep(_TOKEN_S)
+        # As if the prefix cache had contained the whole prompt.
         details = {"cached_tokens": len(body["prompt"])}
         usage_at_end = {"completion_tokens": end - begin, "prompt_tokens_details": details}
         await _send_event(response, {"choices": [], "usage": usage_at_end})

@@ -18,10 +18,10 @@ _TTL_S = 1
 
 class DnsServer(asyncio.DatagramProtocol):
     def __init__(self) -> None:
-        self.addresses: dict[str, list[str]] = {}  # by name, IPv4 and IPv6
+        self.addresses: dict[str, list[str]] = {}  # by name; IPv4 and IPv6 in one list
         self.texts: dict[str, str] = {}  # TXT record by name
         self.port = 0
-        self.is_broken = False
+        self.is_broken = False  # True: it answers each query with SERVFAIL
         self.num_queries = 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -43,6 +43,7 @@ class DnsServer(asyncio.DatagramProtocol):
             response.answer.append(dns.rrset.from_text(question.name, _TTL_S, "IN", "TXT", text))
         elif addresses is None:
             response.set_rcode(dns.rcode.NXDOMAIN)
+        # Only IPv6 addresses contain a colon. If no address matches, the answer is empty.
         elif matching := [
             address
             for address in addresses

@@ -21,10 +21,10 @@ def chunks_of(*texts: str, stop: EngineStop | None = EngineStop.STOP) -> list[En
 class FakeEngine:
     """Yields `chunks`, and can then hang or fail with `error`.
 
-    `error_at_start` is raised before the stream begins. The other options are for single replicas,
-    by URL: `failing` maps to an error before the stream begins, `silent` to an error instead of the
-    first chunk, and `torn` to the chunks that arrive before the connection is lost. Replicas in
-    `stuck` never respond.
+    `error_at_start` is raised before the stream begins. The last four options contain URLs of
+    replicas, and apply only to these replicas: `failing` maps a URL to an error before the stream
+    begins, `silent` to an error instead of the first chunk, and `torn` to the chunks that arrive
+    before the connection is lost. Replicas in `stuck` never respond.
     """
 
     def __init__(

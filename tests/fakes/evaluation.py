@@ -22,6 +22,10 @@ TASK: Final = Task(
 
 
 def make_result(text: str, verdict: Verdict | None = None, **changes: Any) -> TaskResult:
+    """Judge the text as an answer to TASK with these changes.
+
+    `verdict` is the result of the task's test; None: the task has no test.
+    """
     task = replace(TASK, **changes)
     return judge(TaskCompletion(task, text, first_text_ms=10.0, total_ms=20.0), verdict)
 
@@ -31,19 +35,23 @@ def make_report_file(
 ) -> bytes:
     """Return the output of `evaluate` for one or two pools.
 
-    `num_right` has, for each pool, how many of its `num_tasks` answers are right.
+    `num_right` has, for each pool, how many of its `num_tasks` answers are right. `changes` replace
+    fields of the report.
     """
     names = ["fast", "fast:psm"][: len(num_right)]  # the second with the prompt layout psm
     results = [
-        [_make_numbered_result(number, number < num) for number in range(num_tasks)]
-        for num in num_right
+        [
+            _make_numbered_result(number, is_right=number < num_right_answers)
+            for number in range(num_tasks)
+        ]
+        for num_right_answers in num_right
     ]
     models = ["Qwen2.5-Coder-1.5B"] * len(names)
     report = make_report(names, results, suite="infilling", models=models)
     return json.dumps(report | changes).encode()
 
 
-def _make_numbered_result(number: int, is_right: bool) -> TaskResult:
+def _make_numbered_result(number: int, *, is_right: bool) -> TaskResult:
     kind = list(TaskKind)[number % len(TaskKind)]
     language = ("python", "go")[number % 2]
     return make_result(TASK.answer if is_right else "height", kind=kind, language=language)

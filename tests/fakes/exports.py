@@ -34,6 +34,7 @@ def start_export(
 
 
 def build_exports(company: Company) -> None:
+    """Run the company's export jobs until none of them can continue."""
     while run_slice_of_oldest_job(company.tenant_id, timezone.now):
         pass
 

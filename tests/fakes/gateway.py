@@ -77,6 +77,7 @@ class FakeGateway:
     def exclude(self, globs: dict[str, tuple[str, ...]], *, requires_path: bool = False) -> None:
         """Set the content exclusion of the tenant that owns the key."""
         policy = make_policy(content_exclusion=globs, requires_path=requires_path)
+        # The store ignores a snapshot that is not newer than the tenant's last one.
         version = max(self.snapshot_store.versions.values()) + 1
         self.snapshot_store.replace(
             make_snapshot(make_credential(KEY), policy=policy, version=version)

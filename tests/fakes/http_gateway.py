@@ -61,7 +61,7 @@ def read_engine_prompt(gateway: FakeGateway) -> str:
     """Return the prompt that reached the engine, as text."""
     (request,) = gateway.engine.requests
     (writer,) = set(gateway.plane.prompt_writers.values())
-    tokenizer = writer.tokenizer._with_markers  # no public method decodes token IDs
+    tokenizer = writer.tokenizer._raw  # no public method decodes token IDs
     return str(tokenizer.decode(request.token_ids, skip_special_tokens=False))
 
 

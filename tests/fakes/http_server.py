@@ -17,13 +17,16 @@ def chunk(data: bytes) -> bytes:
 
 
 class Server:
-    """Answers each request with the next response; None closes the connection."""
+    """Answers each request with the next response.
+
+    If this is None, or if none is left, the server closes the connection.
+    """
 
     def __init__(self, *responses: bytes | None) -> None:
         self.responses = list(responses)
         self.requests: list[bytes] = []
         self.writers: list[asyncio.StreamWriter] = []
-        self.num_open = 0
+        self.num_open = 0  # connections
         self.url = ""
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -45,9 +48,10 @@ class Server:
 
 
 async def _read_request(reader: asyncio.StreamReader) -> bytes:
-    """Read a request; return no bytes at the end of the connection."""
+    """Return a request, which must have a content-length; b"": the connection has ended."""
     try:
         head = await reader.readuntil(b"\r\n\r\n")
+        # From "content-length: 2", for example.
         length = int(head.lower().partition(b"content-length: ")[2].split(b"\r\n")[0])
         return head + await reader.readexactly(length)
     except asyncio.IncompleteReadError:

@@ -35,7 +35,8 @@ class KubernetesServer:
     version: int = 100
     oldest: int = 100  # the oldest version from which a watch can continue
     is_broken: bool = False
-    # If present, the server builds each list response, and waits for this event before it sends it.
+    # Unless None, the server waits for this event before it sends a list response. It builds the
+    # response before the wait, so later changes are not in the list.
     release_event: asyncio.Event | None = None
     max_watch_s: float = 30.0
     bookmarks_every_s: float | None = None  # None: it sends none
@@ -127,10 +128,11 @@ class KubernetesServer:
         loop, sent_version = asyncio.get_running_loop(), since
         bookmarked_s = loop.time()
         while not self.is_broken:
-            for version, event in tuple(self.events):
+            events = tuple(self.events)  # a test may add events while these are sent
+            for version, event in events:
                 if version > sent_version and _is_of(event["object"], namespace, service):
                     await self._write_event(response, event)
-            sent_version = max(sent_version, self.version)
+            sent_version = max([sent_version, *(version for version, _event in events)])
             if self.bookmarks_every_s and loop.time() - bookmarked_s > self.bookmarks_every_s:
                 bookmarked_s = loop.time()
                 metadata = {"resourceVersion": str(self.version)}

@@ -41,9 +41,10 @@ class Bucket:
     """The units that the gateways share, of a budget or of a rate limit."""
 
     used: int = 0  # of a budget, leases included
-    # of a budget: the part of `used` that the ledger has added and no gateway has reported yet
+    # Of a budget: the part of `used` that the ledger has added and no gateway has reported yet.
     raised: int = 0
-    full_at_s: float = 0.0  # of a rate limit: the time at which all units are available again
+    # Of a rate limit: the time at which all units are available again.
+    full_at_s: float = 0.0
     leases: dict[str, Lease] = field(default_factory=dict)  # by gateway
 
     def take_back_ended_leases(self, now_s: float, *, but: str) -> int:
@@ -98,10 +99,12 @@ class FakeLeaseStore:
             return LeaseGrant(lease.held)
         # Skip spending that an unanswered request already reported.
         spent = request.spent_since - (lease.spent_since if lease.since == request.since else 0)
+        # `beyond`: units spent beyond the lease.
         kept_units, beyond = max(0, lease.held - spent), max(0, spent - lease.held)
         # Kept units become free here; `_share` lends them again.
         used_units = _count_used(bucket, request.spec, now_s) - kept_units
-        # Units of a rate limit that are spent beyond the lease come back by themselves.
+        # Count the units that a budget has spent beyond the lease, except those that the ledger has
+        # added already. A rate limit's units need no counting: they come back by themselves.
         if request.spec.interval_s is None:
             already_raised = min(beyond, bucket.raised)
             used_units, bucket.raised = (
@@ -123,6 +126,7 @@ class FakeLeaseStore:
 
 
 def _count_used(bucket: Bucket, spec: BucketSpec, now_s: float) -> float:
+    # None: a budget, whose units do not come back. Otherwise, each interval brings back one unit.
     if spec.interval_s is None:
         return bucket.used
     return (bucket.full_at_s - now_s) / spec.interval_s
@@ -133,6 +137,7 @@ def _clipped(used_units: float, spec: BucketSpec) -> float:
 
 
 def _free(used_units: float, spec: BucketSpec) -> int:
+    # 1e-6: the units are a quotient of times, so 2.9999999 means 3.
     return max(0, math.floor(spec.capacity - _clipped(used_units, spec) + 1e-6))
 
 
@@ -149,6 +154,7 @@ def _share(used_units: float, kept_units: int, request: LeaseRequest) -> tuple[L
     else:
         granted_units = min(kept_units, units)
         missing_units = used_units + request.min_units - spec.capacity
+        # For a budget, a second until the next attempt.
         wait_s = 1.0 if spec.interval_s is None else missing_units * spec.interval_s
     used_units += granted_units
     is_budget = spec.interval_s is None

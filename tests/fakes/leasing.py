@@ -14,8 +14,8 @@ USER_BUCKET = BucketSpec(
     tenant_id=TenantId("acme"),
     key="caret:rate:{acme}:user:ada",
     capacity=100,
-    interval_s=0.1,
-    lease=10,
+    interval_s=0.1,  # a unit comes back every 0.1 s
+    lease=10,  # spare units
     max_lease=25,
 )
 TENANT_BUCKET = replace(USER_BUCKET, kind="tenant", key="caret:rate:{acme}:tenant:", capacity=1_000)
@@ -47,9 +47,9 @@ class Gateway:
             await self.run_background_tasks()
         return 0.0
 
-    async def spend_repeatedly(self, want: SpendRequest, count: int) -> int:
+    async def spend_repeatedly(self, request: SpendRequest, count: int) -> int:
         """Spend the units `count` times, and return how often they were granted."""
-        return sum([await self.try_to_spend(want) == 0.0 for _ in range(count)])
+        return sum([await self.try_to_spend(request) == 0.0 for _ in range(count)])
 
     async def run_background_tasks(self) -> None:
         """Let the event loop run often enough for calls to the store to finish."""

@@ -1,7 +1,4 @@
-"""A passkey in software: the responses of an authenticator and a browser (WebAuthn level 2).
-
-It signs with its own key.
-"""
+"""A passkey in software: the responses of an authenticator and a browser (WebAuthn level 2)."""
 
 import hashlib
 import json
@@ -30,12 +27,14 @@ class SoftPasskey:
     origin: str = ORIGIN
 
     def create(self, challenge: dict[str, Any]) -> dict[str, Any]:
+        """Return the browser's result of `navigator.credentials.create`: a new passkey."""
         options = challenge["publicKey"]
         self.user = _decode_base64(options["user"]["id"])
         point = self.key.public_key().public_numbers()
         # A COSE key (RFC 9053): type EC2, algorithm ES256, curve P-256, and the point.
         public_key = {1: 2, 3: -7, -1: 1, -2: point.x.to_bytes(32), -3: point.y.to_bytes(32)}
         no_model = bytes(16)  # the AAGUID of an authenticator that does not name its model
+        # The ID is preceded by its length in two bytes.
         attested = no_model + len(self.id).to_bytes(2) + self.id + cbor.encode(public_key)
         data = self._authenticator_data(options["rp"]["id"], _ATTESTED) + attested
         response = {
@@ -51,6 +50,7 @@ class SoftPasskey:
         }
 
     def get(self, challenge: dict[str, Any]) -> dict[str, Any]:
+        """Return the browser's result of `navigator.credentials.get`: a signed challenge."""
         options = challenge["publicKey"]
         data = self._authenticator_data(options["rpId"])
         client_data = self._client_data("webauthn.get", options)

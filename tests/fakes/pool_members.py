@@ -11,20 +11,20 @@ from inference.pools.pool_config import DiscoverySource, Pool, Replica
 from tests.fakes.clock import FakeClock
 from tests.fakes.pools import make_pools
 
-TOKEN_IDS = (5, 6, 7)
+TOKEN_IDS = (5, 6, 7)  # the tokens of the text with which tokenizers are compared
 
 
 def identity(
     *,
     model: str = "demo",
     root: str | None = "/models/demo",
-    context: int | None = 4096,
+    max_context_tokens: int | None = 4096,
     token_ids: tuple[int, ...] | None = TOKEN_IDS,
     block_tokens: int | None = 32,
 ) -> ReplicaIdentity:
     return ReplicaIdentity(
         roots={model: root},
-        max_context_tokens={model: context},
+        max_context_tokens={model: max_context_tokens},
         token_ids=token_ids,
         block_tokens=block_tokens,
     )

@@ -80,14 +80,15 @@ class QueueModel:
             self.offered.append(OfferedRequest(self.now_s, request.trigger, None, tenant))
             return
         self.load_shedder.start(request, trace, self.now_s)
+        # The replica that becomes free first.
         replica = min(range(self.num_replicas), key=self._free_s.__getitem__)
         service_s = self._random.lognormvariate(0.0, self.spread) * self.service_s
-        first_s = max(self._free_s[replica], self.now_s) + service_s
-        self._free_s[replica] = first_s
+        first_token_at_s = max(self._free_s[replica], self.now_s) + service_s
+        self._free_s[replica] = first_token_at_s
         self.offered.append(
-            OfferedRequest(self.now_s, request.trigger, first_s - self.now_s, tenant)
+            OfferedRequest(self.now_s, request.trigger, first_token_at_s - self.now_s, tenant)
         )
-        self._schedule(first_s, lambda: self._emit_first_token(trace))
+        self._schedule(first_token_at_s, lambda: self._emit_first_token(trace))
 
     def _emit_first_token(self, trace: RequestTrace) -> None:
         trace.engine_first_token_s = self.now_s

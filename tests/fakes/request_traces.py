@@ -8,6 +8,7 @@ from tests.fakes.clock import FakeClock
 from tests.fakes.requests import make_request, make_trace
 from tests.fakes.tenants import make_principal
 
+# The field of the trace that each stage sets at its end.
 _MARKS: Final = {
     "receive": "received_s",
     "authenticate": "authenticated_s",
@@ -27,7 +28,10 @@ def make_ended_trace(
     finish_reason: FinishReason = FinishReason.STOP,
     **fields: Any,
 ) -> RequestTrace:
-    """Return a trace that ended in the stage `until`. `took_s` has durations by stage."""
+    """Return a trace that ended in the stage `until`.
+
+    `took_s` has durations by stage. `fields` replace fields of the trace at its end.
+    """
     clock = clock or FakeClock()
     trace = make_trace(clock)
     trace.request, trace.principal = make_request(), make_principal()
@@ -39,7 +43,7 @@ def make_ended_trace(
         setattr(trace, mark, clock.monotonic_s())
         if stage == "route":
             trace.mark_engine_called()
-    else:
+    else:  # the trace has not ended in one of these stages
         clock.pass_s((took_s or {}).get("stream", 0.001))
     for name, value in fields.items():
         setattr(trace, name, value)

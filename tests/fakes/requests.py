@@ -22,6 +22,7 @@ def make_arrival(
     request_id: RequestId | None = None,
     **fields: Any,
 ) -> IncomingRequest:
+    """Return a request that has just arrived. `fields` are those of its UnvalidatedRequest."""
     clock = clock or FakeClock()
     return IncomingRequest(
         protocol="stream",

@@ -23,11 +23,11 @@ from onelogin.saml2.xml_utils import OneLogin_Saml2_XML as Xml
 
 SSO_URL: Final = "https://login.example.com/saml"
 _EMAIL: Final = "http://schemas.xmlsoap.org/ws/2005/05/identity/claims/emailaddress"
-_SPACES: Final = (
+_NAMESPACES: Final = (
     'xmlns:saml="urn:oasis:names:tc:SAML:2.0:assertion"'
     ' xmlns:samlp="urn:oasis:names:tc:SAML:2.0:protocol"'
 )
-_ASSERTION: Final = """<saml:Assertion {spaces} ID="{id}" Version="2.0" IssueInstant="{now}">
+_ASSERTION: Final = """<saml:Assertion {namespaces} ID="{id}" Version="2.0" IssueInstant="{now}">
 <saml:Issuer>{issuer}</saml:Issuer><saml:Subject>
 {name_id}<saml:SubjectConfirmation Method="urn:oasis:names:tc:SAML:2.0:cm:bearer">
 <saml:SubjectConfirmationData {confirmed}/></saml:SubjectConfirmation></saml:Subject>
@@ -43,8 +43,8 @@ _ATTRIBUTE: Final = (
     '<saml:Attribute Name="{name}"><saml:AttributeValue>{text}</saml:AttributeValue>'
     "</saml:Attribute>"
 )
-_RESPONSE: Final = """<samlp:Response {spaces} ID="{id}" Version="2.0" IssueInstant="{now}"{more}>
-<saml:Issuer>{issuer}</saml:Issuer><samlp:Status><samlp:StatusCode
+_RESPONSE: Final = """<samlp:Response {namespaces} ID="{id}" Version="2.0"
+ IssueInstant="{now}"{more}><saml:Issuer>{issuer}</saml:Issuer><samlp:Status><samlp:StatusCode
  Value="urn:oasis:names:tc:SAML:2.0:status:Success"/></samlp:Status>{assertion}</samlp:Response>"""
 
 
@@ -78,11 +78,12 @@ class AssertionData:
 class SamlProvider:
     entity_id: str = "https://login.example.com/entity"
     sso_url: str = SSO_URL
+    # The private key whose certificate is in the metadata.
     key: rsa.RSAPrivateKey = field(
         default_factory=lambda: rsa.generate_private_key(public_exponent=65537, key_size=2048)
     )
     signed_in_email: str = ""  # of the user who is signed in at the provider
-    signing_key: rsa.RSAPrivateKey | None = None  # None: the key that it publishes
+    signing_key: rsa.RSAPrivateKey | None = None  # None: `key`, so that signatures are valid
     clock_skew_s: float = 0.0  # above 0: its clock is fast
 
     @property
@@ -94,6 +95,10 @@ class SamlProvider:
         return builder.public_key(self.key.public_key()).sign(self.key, hashes.SHA256())
 
     def metadata(self, **changes: str) -> str:
+        """Return the metadata that an administrator enters in the console.
+
+        `changes` replace values in it. `before` is text before the root element.
+        """
         der = self.certificate.public_bytes(serialization.Encoding.DER)
         facts = {"certificate": base64.b64encode(der).decode(), "url": self.sso_url, "before": ""}
         facts |= {"binding": "HTTP-Redirect", "entity_id": self.entity_id} | changes
@@ -109,7 +114,10 @@ class SamlProvider:
         ).format(**facts)
 
     def assertion_for(self, url: str, email: str) -> AssertionData:
-        """Return the assertion about the signed-in user for the request in a redirect."""
+        """Return the assertion that this user is signed in.
+
+        It answers the request in `url`, to which Caret has redirected the browser.
+        """
         parts = urlsplit(url)
         assert f"{parts.scheme}://{parts.netloc}{parts.path}" == self.sso_url
         request_xml = base64.b64decode(parse_qs(parts.query)["SAMLRequest"][0])
@@ -133,16 +141,17 @@ class SamlProvider:
         return encode(self.build_response(replace(assertion_data, **changes)))
 
     def build_response(self, assertion_data: AssertionData) -> str:
+        assertion = self._assertion(assertion_data)
+        if assertion_data.is_signed:
+            assertion = self._sign(assertion, assertion_data)
         more = {"InResponseTo": assertion_data.request_id, "Destination": assertion_data.acs_url}
         response = _RESPONSE.format(
-            spaces=_SPACES,
+            namespaces=_NAMESPACES,
             id=f"_{secrets.token_hex(16)}",
             now=self._instant(0),
             more="".join(f' {name}="{text}"' for name, text in more.items() if text is not None),
             issuer=assertion_data.issuer or self.entity_id,
-            assertion=self._sign(self._assertion(assertion_data), assertion_data)
-            if assertion_data.is_signed
-            else self._assertion(assertion_data),
+            assertion=assertion,
         )
         return self._sign(response, assertion_data) if assertion_data.signs_response else response
 
@@ -155,11 +164,11 @@ class SamlProvider:
         audience = f"<saml:Audience>{assertion_data.audience}</saml:Audience>"
         restriction = f"<saml:AudienceRestriction>{audience}</saml:AudienceRestriction>"
         assertion = _ASSERTION.format(
-            spaces=_SPACES,
+            namespaces=_NAMESPACES,
             id=assertion_data.assertion_id,
             now=self._instant(0),
             signed_in_at=self._instant(-assertion_data.signed_in_s_ago),
-            since=self._instant(-60),
+            since=self._instant(-60),  # valid at once, even if the clocks differ a little
             until=self._instant(assertion_data.lasts_s),
             issuer=assertion_data.issuer or self.entity_id,
             name_id=_name_id(assertion_data) if assertion_data.has_name_id else "",
@@ -174,7 +183,7 @@ class SamlProvider:
         return at.strftime("%Y-%m-%dT%H:%M:%SZ")
 
     def _sign(self, xml: str, assertion_data: AssertionData) -> str:
-        key = (self.signing_key or self.key).private_bytes(
+        private_key = (self.signing_key or self.key).private_bytes(
             serialization.Encoding.PEM,
             serialization.PrivateFormat.PKCS8,
             serialization.NoEncryption(),
@@ -183,7 +192,7 @@ class SamlProvider:
         digest = Saml.SHA1 if assertion_data.algorithm == Saml.RSA_SHA1 else Saml.SHA256
         signed: bytes = OneLogin_Saml2_Utils.add_sign(
             xml,
-            key.decode(),
+            private_key.decode(),
             certificate,
             sign_algorithm=assertion_data.algorithm,
             digest_algorithm=digest,

@@ -10,6 +10,7 @@ from typing import Any
 
 from aiohttp import web
 
+_HOLD_POLL_S = 0.01
 _MAX_BODY_BYTES = 64 * 1024 * 1024  # aiohttp's default, 1 MiB, is too small for a long prompt
 
 
@@ -17,6 +18,7 @@ _MAX_BODY_BYTES = 64 * 1024 * 1024  # aiohttp's default, 1 MiB, is too small for
 class ScriptedEngine:
     url: str = ""
     wait_s: float = 0.0  # before a completion's first token
+    is_held: bool = False  # while it is set, no completion gets its first token
     metrics: dict[str, float] = field(default_factory=dict)  # by vLLM's names, without the prefix
     cached_tokens: int = 0
     host: str = "127.0.0.1"
@@ -35,6 +37,8 @@ class ScriptedEngine:
         body = await request.json()
         self.requests.append(body)
         await asyncio.sleep(self.wait_s)
+        while self.is_held:  # noqa: ASYNC110  # the test sets it in another thread
+            await asyncio.sleep(_HOLD_POLL_S)
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
         await response.prepare(request)
         choice = {"index": 0, "text": self.text, "finish_reason": self.finish_reason}
@@ -46,7 +50,7 @@ class ScriptedEngine:
         return response
 
     async def report_metrics(self, _request: web.Request) -> web.Response:
-        metrics = "".join(f"vllm:{k} {v}\n" for k, v in self.metrics.items())
+        metrics = "".join(f"vllm:{name} {value}\n" for name, value in self.metrics.items())
         if self.block_size is not None:
             metrics += f'vllm:cache_config_info{{block_size="{self.block_size}"}} 1.0\n'
         return web.Response(text=metrics)

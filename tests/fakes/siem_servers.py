@@ -23,14 +23,14 @@ from tests.fixtures.companies import Company
 
 @dataclass
 class Hook:
-    """A webhook that responds with 204, unless `statuses` contains other statuses."""
+    """A webhook. It responds with the next of `statuses`, or with 204 if none is left."""
 
     secret: str = ""
     url: str = ""
     statuses: list[int] = field(default_factory=list)
     headers: Mapping[str, str] = field(default_factory=dict)  # of its responses
     payloads: list[dict[str, Any]] = field(default_factory=list)  # the payloads that it accepted
-    ids: list[str] = field(default_factory=list)
+    ids: list[str] = field(default_factory=list)  # of these payloads, from their headers
     num_requests: int = 0
     last: tuple[bytes, Mapping[str, str]] | None = None  # body and headers of the last payload
 
@@ -48,7 +48,10 @@ class Hook:
         return status
 
     def _verify(self, body: bytes, headers: Mapping[str, str]) -> dict[str, Any]:
-        """Verify the signature, whatever its time: tests change the clock."""
+        """Verify the signature, and return the payload.
+
+        The signature may have any time, because tests change the clock.
+        """
         sent_at = datetime.datetime.fromtimestamp(int(headers["webhook-timestamp"]), datetime.UTC)
         signed = Webhook(self.secret).sign(headers["webhook-id"], sent_at, body.decode())
         assert signed == headers["webhook-signature"]
@@ -157,5 +160,6 @@ def _running(server: socketserver.BaseServer) -> Iterator[None]:
 
 def make_sink(company: Company, address: str = "https://siem.invalid/hook") -> str:
     """Create an audit sink and return its ID."""
+    # `from_sequence` None: only new entries are delivered.
     new = NewSink(name=secrets.token_hex(4), address=address, from_sequence=None)
     return str(create_sink(actor=company.platform, new=new, now=timezone.now()).sink.id)

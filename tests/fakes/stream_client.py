@@ -40,7 +40,7 @@ class Editor:
         self.engine = engine
         self.frames: list[ServerFrame] = []
         self.journal = FakeJournal()
-        self.has_left = False
+        self.has_left = False  # True: it has disconnected, so no frame reaches it
         self.opened: list[IncomingRequest] = []  # a warm-up for each opened file
         self.suggestion_edits: list[SuggestionEdit] = []
         self.principal = PRINCIPAL
@@ -51,6 +51,7 @@ class Editor:
             append_record=self.journal.append,
             warm_up=lambda _tenant_id, arrival: self.opened.append(arrival),
             on_edited=self.suggestion_edits.append,
+            # Not `self.find_principal` itself, because a test may replace it later.
             find_principal=lambda: self.find_principal(),
             find_modes=lambda principal: principal.modes,
             record_late_outcome=LateOutcomeRecorder(
@@ -59,7 +60,7 @@ class Editor:
             clock=self.clock,
         )
         self.connection = Connection(
-            backend, StreamCaller(PRINCIPAL, "key", None), self._record_frame
+            backend, StreamCaller(PRINCIPAL, "key", address=None), self._record_frame
         )
         self.arrivals: list[IncomingRequest] = []  # completions
         self.cancel_times_s: list[float | None] = []  # of ended completions; None: not cancelled
@@ -75,13 +76,15 @@ class Editor:
         await self.connection.on_frame(json.dumps({"type": "file_opened", **fields}))
 
     def frames_of(self, id: str) -> list[DeltaFrame | DoneFrame | ErrorFrame]:
-        named = (frame for frame in self.frames if not isinstance(frame, PolicyFrame))
-        return [frame for frame in named if frame.id == id]
+        # Policy frames have no ID.
+        frames_with_id = (frame for frame in self.frames if not isinstance(frame, PolicyFrame))
+        return [frame for frame in frames_with_id if frame.id == id]
 
     def text(self, id: str) -> str:
         return "".join(frame.text for frame in self.frames_of(id) if isinstance(frame, DeltaFrame))
 
     def ends(self, id: str) -> list[str]:
+        """Return the finish reason or the error code of each last frame, at most one if correct."""
         ends = [frame for frame in self.frames_of(id) if not isinstance(frame, DeltaFrame)]
         return [end.finish_reason if isinstance(end, DoneFrame) else end.code for end in ends]
 
@@ -109,7 +112,7 @@ class Editor:
 
 
 async def _complete(engine: Engine, trace: RequestTrace, client: ResponseWriter) -> None:
-    """Run the last stages: from the engine to the client."""
+    """Run the stages from the engine to the client."""
     async with (
         stream(client, trace) as send,
         engine.complete(make_engine_request()) as chunks,

@@ -37,8 +37,8 @@ class MeterEvent:
     event_name: str
     customer: str
     value: int
-    timestamp: int
-    at: datetime
+    timestamp: int  # Unix seconds, as the client sent it
+    at: datetime  # the time at which the server accepted it
 
 
 @dataclass
@@ -55,7 +55,7 @@ class StripeServer:
     def handle_or_fail(
         self, method: str, target: str, headers: dict[str, str], form: dict[str, str]
     ) -> tuple[int | None, Any]:
-        """Return status and response. The status is None if no response is to be sent."""
+        """Return the status and the response. If the status is None, no response is to be sent."""
         with self.lock:
             self.num_calls += 1
             fault = self.faults.pop(0) if self.faults else None
@@ -84,8 +84,9 @@ class StripeServer:
         return 404, _error("resource_missing")
 
     def _create_customer(self, headers: dict[str, str], form: dict[str, str]) -> tuple[int, Any]:
-        key = headers.get("idempotency-key", f"none-{len(self.customers)}")
-        customer = self.customers.setdefault(key, f"cus_{len(self.customers):04}")
+        # Without an idempotency key, each call creates a customer.
+        idempotency_key = headers.get("idempotency-key", f"none-{len(self.customers)}")
+        customer = self.customers.setdefault(idempotency_key, f"cus_{len(self.customers):04}")
         return 200, {"id": customer, "object": "customer", "name": form["name"]}
 
     def _record_event(self, form: dict[str, str]) -> tuple[int, Any]:
@@ -120,6 +121,7 @@ class StripeServer:
 
     def _summarize_events(self, meter: str, query: dict[str, str]) -> tuple[int, Any]:
         since, until = int(query["start_time"]), int(query["end_time"])
+        # Stripe requires whole minutes.
         if since % 60 or until % 60:
             return 400, _error("parameter_invalid")
         total = sum(
@@ -137,6 +139,7 @@ def _error(code: str) -> dict[str, Any]:
 
 
 def _basic(secret: str) -> str:
+    """Return the credentials of HTTP basic authentication: the API key, and no password."""
     return base64.b64encode(f"{secret}:".encode()).decode()
 
 

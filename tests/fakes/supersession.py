@@ -49,6 +49,7 @@ class ClaimingGateway:
         return open_request
 
     async def is_over(self, open_request: OpenRequest) -> bool:
+        """Let the event loop run, and return True if the request has ended by then."""
         for _ in range(3):  # passes of the event loop, enough for a cancelled task to end
             await asyncio.sleep(0)
         return open_request.task.done()
@@ -63,5 +64,6 @@ class ClaimingGateway:
             with suppress(CompletionDropped), self.registry.claim(principal, request, trace):
                 await asyncio.Event().wait()
         except asyncio.CancelledError as cancelled:
+            # The registry cancels a task with the finish reason as the message.
             return str(cancelled.args[0]) if cancelled.args else FinishReason.CANCELLED
-        return "dropped"
+        return "dropped"  # after CompletionDropped: `wait` itself never ends

@@ -11,14 +11,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Final
 
-_SLOW_S: Final = 0.6  # longer than `leases.MAX_CALL_S`, a gateway's timeout
+_SLOW_S: Final = 0.6  # longer than MAX_CALL_S of leases.py, a gateway's timeout
 
 
 class FaultProxy:
     def __init__(self, target: str) -> None:
         self._target = target
-        self.slow_share = 0.0  # of the responses
-        self.lost_share = 0.0
+        self.slow_share = 0.0  # share of the responses that arrive late
+        self.lost_share = 0.0  # share of the responses that never arrive
         self.port = 0
         self.is_cut = False
         self.drops_responses = False  # requests arrive, responses do not

@@ -16,6 +16,7 @@ from inference.gateway.snapshots.snapshot_store import UserBudgets
 ROOT_SECRET: Final = bytes(range(32))
 ACME: Final = TenantId("0199aaaa-0000-7000-8000-000000000001")
 GLOBEX: Final = TenantId("0199bbbb-0000-7000-8000-000000000002")
+# Users: Ada and Alice of acme, Gus of globex.
 ADA: Final = UserId("0199aaaa-0000-7000-8000-00000000000a")
 ALICE: Final = UserId("0199aaaa-0000-7000-8000-00000000000b")
 GUS: Final = UserId("0199bbbb-0000-7000-8000-00000000000c")

@@ -22,6 +22,7 @@ def read_workbook(data: bytes) -> list[dict[str, str | float | bool | None]]:
 
 def _cells(row: ElementTree.Element) -> dict[str, str | float | bool]:
     """Return the values of the cells, by the letters of their columns."""
+    # The reference "B7" is column B.
     return {re.sub(r"\d", "", cell.attrib["r"]): _value(cell) for cell in row}
 
 

@@ -91,6 +91,6 @@ def _read_entry(entry: dict[str, Any]) -> Fault:
     if fault.area not in AREAS or fault.suite not in SUITES:
         raise ValueError(f"area {fault.area!r} or suite {fault.suite!r} is unknown")
     if not fault.tests or fault.find == fault.replace:
-        raise ValueError("a fault changes something and names a test")
+        raise ValueError("the fault changes nothing, or names no test")
     assert fault.cost >= 0  # raises ValueError or IndexError for a test in no known folder
     return fault

@@ -105,6 +105,7 @@ def summary(faults: Sequence[Fault], results: Results) -> str:
 
 
 def _row(title: str, faults: Sequence[Fault], results: Results) -> str:
+    """Return a row of the table; "": there are no faults."""
     if not faults:
         return ""
     num_caught = sum(results.is_caught(fault) for fault in faults)

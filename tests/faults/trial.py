@@ -13,6 +13,7 @@ from typing import Final
 
 from tests.faults.scratch import Scratch
 
+# The test of a line such as "FAILED tests/unit/test_a.py::test_b[1] - AssertionError: ...".
 _FAILED: Final = re.compile(r"^(?:FAILED|ERROR) (\S.*?)(?: - .*)?$", re.MULTILINE)
 _PASSED: Final = 0
 _FAILURES: Final = (1, 2)  # failed tests; interrupted by an error during collection
@@ -67,6 +68,7 @@ def find_failing_tests(scratch: Scratch, tests: Collection[str], *, limit_s: flo
     return {
         test
         for test in tests
+        # A function that failed, a function of a file with a collection error, or a file.
         if test in failed_names
         or test.partition("::")[0] in uncollected_files
         or test in files_with_failures

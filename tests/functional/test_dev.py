@@ -27,7 +27,7 @@ urlpatterns.append(path("new-view", lambda request: HttpResponse("a new view")))
 
 @dataclass(frozen=True, slots=True)
 class Development:
-    """An installation that runs with `make dev` in a copy of the repository."""
+    """An installation that runs as with `make dev`, in a copy of the repository."""
 
     installation: Installation
     scratch: Scratch
@@ -65,8 +65,8 @@ def development(installation_without_engine: Installation) -> Iterator[Developme
         output = installation.paths.home.parent / "output"
         environment = {
             **installation.environment,
-            "PYTHONPATH": scratch.environment["PYTHONPATH"],
-            "CARET_RELOAD": "True",
+            "PYTHONPATH": scratch.environment["PYTHONPATH"],  # imports the code of the copy
+            "CARET_RELOAD": "True",  # as `make dev` sets it
         }
         with (
             output.open("w") as stream,
@@ -80,6 +80,7 @@ def development(installation_without_engine: Installation) -> Iterator[Developme
         ):
             development = Development(installation, scratch, output)
             try:
+                # The last line that `up` prints before it waits.
                 wait_until(lambda: development.has_output("Ctrl-C stops everything"), timeout_s=300)
                 yield development
             finally:
@@ -117,4 +118,5 @@ def test_a_syntax_error_is_shown_and_the_next_save_restarts_the_gateway(
         lambda: development.has_output("Gateway is ready again"), timeout_s=_RESTART_TIMEOUT_S
     )
     assert development.has_output("SyntaxError")
+    # The console does not import the file.
     assert not development.has_output("Console does not start.")

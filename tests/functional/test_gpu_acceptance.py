@@ -13,7 +13,7 @@ from tests.gpu.scale import TINY_SCALE
 from tests.gpu.steps import list_steps
 
 pytestmark = [pytest.mark.engine, pytest.mark.deep]
-NAMES = [step.name for step in list_steps(TINY_SCALE)]
+STEP_NAMES = [step.name for step in list_steps(TINY_SCALE)]
 LAST_STEP = "fast-plain.speculation"
 
 
@@ -31,13 +31,13 @@ def run_acceptance(results: Path, *arguments: str) -> subprocess.CompletedProces
 
 
 def read_figures(results: Path) -> dict[str, dict[str, Any]]:
-    """Return the last line of each figure. The keys have the form "STEP FIGURE"."""
+    """Return the last line of each figure, by "STEP FIGURE": "fast.typing stable.cached"."""
     steps = json.loads(results.read_text())["steps"]
     return {f"{step} {line['figure']}": line for step in steps for line in steps[step]}
 
 
 def read_acceptance(results: Path) -> dict[str, float]:
-    """Return the share of drafted tokens that the engine accepted, by the kind of text."""
+    """Return the share of drafted tokens that the engine accepted, by text: repeating, random."""
     lines = json.loads(results.read_text())["steps"]["fast.speculation"]
     return {line["text"]: line["acceptance"] for line in lines}
 
@@ -55,9 +55,11 @@ def test_a_call_runs_one_chosen_step_and_the_next_call_runs_the_missing_steps(
     assert first_steps == {LAST_STEP}
     assert f'"benchmark": "gpu.{LAST_STEP}"' not in second_call.stdout
     content = json.loads(results.read_text())
-    assert set(content["steps"]) == set(NAMES)
+    assert set(content["steps"]) == set(STEP_NAMES)
     assert content["failures"] == {}
     figures = read_figures(results)
+    # "cached" is the percentage of a prompt's tokens that came from the prefix cache. 600 is the
+    # length of the long prompts in tokens.
     assert figures["fast.first_token first_token.warm.600"]["cached_percent"] > 80
     assert figures["fast.first_token first_token.cold.600"]["cached_percent"] == 0
     assert figures["fast.typing stable.cached"]["value"] > 50
@@ -76,5 +78,5 @@ def test_a_step_that_would_not_end_in_time_is_not_started(tmp_path: Path) -> Non
     process = run_acceptance(results, "--minutes", "0.1")
 
     assert process.stdout == ""
-    assert f"0 of {len(NAMES)} steps are done" in process.stderr
+    assert f"0 of {len(STEP_NAMES)} steps are done" in process.stderr
     assert "use a larger --minutes" in process.stderr

@@ -3,6 +3,7 @@
 import os
 import signal
 import stat
+from functools import partial
 
 import pytest
 
@@ -55,9 +56,11 @@ def test_the_up_file_is_private_and_lists_what_runs(installation: Installation) 
 
 
 def test_gateway_console_and_engine_respond(installation: Installation) -> None:
-    assert is_responding(installation.entry["gateway_url"] + "/healthz")
-    assert is_responding(installation.entry["console_url"] + "/healthz")
-    assert is_responding(installation.entry["pools"][0]["url"] + "/health")
+    entry = installation.entry
+    urls = [f"{entry[name]}/healthz" for name in ("gateway_url", "console_url")]
+    for url in (*urls, f"{entry['pools'][0]['url']}/health"):
+        # A response may take longer than the time limit of one check.
+        wait_until(partial(is_responding, url), timeout_s=60)
 
 
 def test_a_second_up_reports_the_running_installation(installation: Installation) -> None:
@@ -71,7 +74,7 @@ def test_a_second_up_reports_the_running_installation(installation: Installation
     assert installation.entry == before
 
 
-@pytest.mark.last
+@pytest.mark.last  # it kills the installation that all tests share
 def test_no_process_remains_after_the_supervisor_is_killed(installation: Installation) -> None:
     process_tree = installation.process_tree
     assert len(process_tree) >= 10, "the engine's processes or the worker's pool are missing"

@@ -106,8 +106,9 @@ def installation(new_installation: Installation) -> Installation:
             "CARET_MAX_ENGINE_STALL_S": "60",
         }
     )
+    two_engines_timeout_s = 2 * UP_TIMEOUT_S
     started = manage(
-        "up", "--detach", environment=new_installation.environment, timeout_s=2 * UP_TIMEOUT_S
+        "up", "--detach", environment=new_installation.environment, timeout_s=two_engines_timeout_s
     )
     assert started.returncode == 0, started.stdout + started.stderr
     for step in ("KV store", "LMCache", "Engine", "Speculating engine"):
@@ -137,6 +138,7 @@ async def test_a_language_uses_the_plain_engine_until_its_drafts_are_accepted(
     csv = await files_at(speculating, gateways[0], "csv", numbers, num_files=1)
 
     async def csv_uses(replica: str) -> bool:
+        """Return True if this replica alone serves the language csv."""
         try:
             await python.request_for(_TURN_S)
             return await csv.request_for(_TURN_S) == {replica}
@@ -154,12 +156,13 @@ async def test_a_language_uses_the_plain_engine_until_its_drafts_are_accepted(
             await csv.request_for(_FALLBACK_S)
         # If the acceptance is still low, the language leaves again during this time.
         is_leaving = partial(_is_using_fallback, installation, "csv")
-        return not await wait_until(is_leaving, timeout_s=_FALLBACK_S + _RETRY_S + 2.0)
+        tolerance_s = 2.0
+        return not await wait_until(is_leaving, timeout_s=_FALLBACK_S + _RETRY_S + tolerance_s)
 
     has_left = await wait_until(csv_has_left, timeout_s=_LEARNING_TIMEOUT_S)
     before = await _read_acceptance(installation)
     has_python_left = await _is_using_fallback(installation, "python")
-    # From now on, drafts in this language are accepted, too. Only new completions raise the rate.
+    # From now on, drafts in csv are accepted, too. Each new completion raises the acceptance rate.
     csv.write = assignments
     has_returned = await wait_until(csv_has_returned, timeout_s=_LEARNING_TIMEOUT_S)
     has_stayed = await wait_until(csv_stays, timeout_s=_LEARNING_TIMEOUT_S)
@@ -193,9 +196,9 @@ async def test_cached_prompts_survive_a_restart_of_the_engines_and_serve_no_othe
 def test_cached_prompts_never_reach_the_disk(installation: Installation) -> None:
     with redis.Redis.from_url(valkey_url(installation.paths, KV_STORE)) as store:
         settings = store.config_get("*")
-        num_keys = store.dbsize()
+        num_entries = store.dbsize()
 
-    assert num_keys > 0, "the tests above have cached no prompt"
+    assert num_entries > 0, "the tests above have cached no prompt"
     assert (settings["save"], settings["appendonly"]) == ("", "no")
     assert settings["maxmemory"] == str(2**30)  # CARET_KV_TIER_GB=1
     assert settings["maxmemory-policy"] == "allkeys-lru"

@@ -27,7 +27,7 @@ BASE_REQUESTS: Final[Sequence[bytes]] = (
     b"Authorization: Bearer x\r\nX-Forwarded-For: 192.0.2.1, [::1]:80\r\n\r\n",
     b"OPTIONS * HTTP/1.1\r\nHost: localhost\r\nOrigin: null\r\n\r\n",
     _WEBSOCKET % b"/v1/stream",
-    _WEBSOCKET % b"/live" + b"\x81\x82\x00\x00\x00\x00{}",  # and a text frame
+    _WEBSOCKET % b"/live" + b"\x81\x82\x00\x00\x00\x00{}",  # and a masked text frame: {}
     b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
 )
 # Texts that a mutation inserts into a request.
@@ -68,14 +68,14 @@ def mutated_request(draw: random.Random) -> bytes:
 
 
 def cut_at_random(draw: random.Random, data: bytes) -> list[bytes]:
-    """Return the data whole, or cut at up to four places."""
+    """Return the data whole (half of the time), or cut at one or four random positions."""
     cuts = sorted(draw.randrange(len(data) + 1) for _ in range(draw.choice((0, 0, 1, 4))))
     edges = [0, *cuts, len(data)]
     return [data[start:end] for start, end in pairwise(edges) if end > start]
 
 
-def _flip(draw: random.Random, data: bytes) -> bytes:
-    at = draw.randrange(len(data) or 1)
+def _change_byte(draw: random.Random, data: bytes) -> bytes:
+    at = draw.randrange(len(data) or 1)  # earlier mutations may have removed all bytes
     return data[:at] + bytes([draw.randrange(256)]) + data[at + 1 :]
 
 
@@ -92,8 +92,11 @@ def _repeat(draw: random.Random, data: bytes) -> bytes:
 
 def _insert(draw: random.Random, data: bytes) -> bytes:
     # In half of the cases at the start of a line, where a header may be.
-    lines = [at + 2 for at in range(len(data)) if data.startswith(b"\r\n", at)]
-    at = draw.choice(lines) if lines and draw.random() < 0.5 else draw.randrange(len(data) + 1)
+    line_starts = [at + 2 for at in range(len(data)) if data.startswith(b"\r\n", at)]
+    if line_starts and draw.random() < 0.5:
+        at = draw.choice(line_starts)
+    else:
+        at = draw.randrange(len(data) + 1)
     return data[:at] + draw.choice(_TOKENS) + data[at:]
 
 
@@ -102,4 +105,4 @@ def _truncate(draw: random.Random, data: bytes) -> bytes:
 
 
 # `_insert` is twice as likely as each of the others.
-_MUTATIONS: Final = (_flip, _remove, _repeat, _insert, _insert, _truncate)
+_MUTATIONS: Final = (_change_byte, _remove, _repeat, _insert, _insert, _truncate)

@@ -30,7 +30,7 @@ from tests.benchmarks.processes import split_cores
 from tests.fuzz.http_bytes import cut_at_random, mutated_request
 
 _TIMEOUT_S: Final = 0.3  # for a mutated request: incomplete requests get no response
-_CHECK_EVERY: Final = 100  # requests
+_CHECK_EVERY: Final = 100  # requests; then _find_damage checks the server
 _NUM_KEPT: Final = 100  # last requests, which a finding shows
 _OTHER_CLIENT_TIMEOUT_S: Final = 10.0
 
@@ -78,10 +78,10 @@ def _is_expected(status: str, data: bytes) -> bool:
 
 
 def _send(server: Server, parts: Sequence[bytes]) -> str:
-    """Return the status of the first response, "none" after a timeout, or "closed".
+    """Return the three digits of the first response's status, "none" after a timeout, or "closed".
 
-    "closed" also means that no connection was possible. _find_damage then notices that the server
-    has exited.
+    "closed" means that the server closed the connection without a response, or that no connection
+    was possible. In the latter case, _find_damage notices that the server has exited.
     """
     url = urlsplit(server.url)
     address = (str(url.hostname), url.port or 0)

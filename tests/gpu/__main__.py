@@ -10,11 +10,15 @@ model, also on a CPU. Its figures are not compared with targets.
 Each step prints its figures as JSON lines and saves them in the results file. A second call runs
 the missing steps. A step that would not end within `--minutes` is not started.
 
-`--install` installs the packages of platform/locks/gpu.txt first, from a folder of wheels if it is
-named. This time is not part of `--minutes`.
+`--install` first installs the packages of platform/locks/gpu.txt: from the network, or from WHEELS,
+a folder of wheels. The time of the installation is not part of `--minutes`.
 
-Exit codes: 0 no step failed and no target was missed (steps may be missing), 1 otherwise, 2 bad
-option or results file, 5 a missing GPU, engine or package, others: see platform/scripts/setup.
+Exit codes:
+  0  no step failed and no target was missed; steps may still be missing
+  1  a step failed or missed a target
+  2  a bad option or results file
+  5  a missing GPU, engine or package
+  Other codes come from platform/scripts/setup, which `--install` runs.
 """
 
 import argparse

@@ -34,7 +34,8 @@ class _CurrentEngine:
     def switch_to(self, name: str, *, max_start_s: float) -> RunningEngine:
         """Return the engine of this variant.
 
-        If it does not run, stop the current engine and start this one. Raises ServiceFailed.
+        If it does not run or respond, stop the current engine and start this one. Raises
+        ServiceFailed.
         """
         if self.running is not None and self.name == name and self._is_healthy:
             return self.running
@@ -105,6 +106,7 @@ def _read_done(options: argparse.Namespace) -> set[str]:
 
 
 def _run_steps(call: _Call, current: _CurrentEngine) -> None:
+    # The expected duration of each engine's start: of its last start if known, else an estimate.
     start_s = dict.fromkeys(VARIANTS, current.scale.start_s) | call.results.start_s
     while True:
         step_time = choose_step(

@@ -65,6 +65,7 @@ class RunningEngine:
         """Return a gateway's pools file, in which the engine serves both tiers."""
         model = self.settings.model
         pools = []
+        # The first tier, fast, gets the short prompts, and the tier quality the long ones.
         for tier, prompt_tokens in zip(Tier, self.scale.prompt_tokens, strict=True):
             pool = render_pools(
                 model=model.served_name,
@@ -72,7 +73,8 @@ class RunningEngine:
                 max_context_tokens=self.scale.max_model_tokens,
                 replicas={tier.value: [self.settings.entry | {"url": replica_url}]},
             )
-            # A prompt is cut to the budget of its pool, so the budget is larger than the prompt.
+            # A gateway truncates prompts to the pool's prompt_tokens. This limit is larger than the
+            # prompts of the steps, so that none is truncated.
             pools.append(f"{pool}prompt_tokens = {prompt_tokens + _SPARE_TOKENS}\n")
         return "\n".join(pools)
 
@@ -100,7 +102,7 @@ def make_settings(variant: EngineVariant, scale: Scale) -> EngineSettings:
     arguments = (
         "--load-format", "dummy",
         "--max-model-len", str(scale.max_model_tokens),
-        *(_offloading(variant.tier, hardware, scale) if variant.offloads else ()),
+        *(_offloading_arguments(variant.tier, hardware, scale) if variant.offloads else ()),
     )
     # fmt: on
     return EngineSettings(
@@ -113,10 +115,10 @@ def make_settings(variant: EngineVariant, scale: Scale) -> EngineSettings:
     )
 
 
-def _offloading(tier: Tier, hardware: Hardware, scale: Scale) -> tuple[str, ...]:
+def _offloading_arguments(tier: Tier, hardware: Hardware, scale: Scale) -> tuple[str, ...]:
     flags = find_profile(tier, hardware)
     block_tokens = next(int(flag.value or 0) for flag in flags if flag.flag == _BLOCK_SIZE)
-    num_blocks = 2 * scale.max_model_tokens // block_tokens
+    num_blocks = 2 * scale.max_model_tokens // block_tokens  # of two prompts
     small_cache = ("--num-gpu-blocks-override", str(num_blocks))
     if hardware is Hardware.CPU:  # vLLM's CPU build has no offloading
         return small_cache

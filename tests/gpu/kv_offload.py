@@ -26,11 +26,12 @@ STATES: Final = ("cold", "warm", "restored")
 
 async def measure_offloading(engine: RunningEngine, report: Report) -> None:
     length = max(engine.scale.prompt_tokens)
+    # The cache has room for 2 * max_model_tokens. These are more prompts than fit into it.
     num_others = 2 * engine.scale.max_model_tokens // length + 1
     prompt = code_tokens()[:length]
     streams: dict[str, list[StreamTimes]] = defaultdict(list)
     async with engine_session() as session:
-
+        # The salt is the prompt's cache namespace, so a new salt makes the prompt a new one.
         async def send(salt: str) -> StreamTimes:
             return await stream_completion(session, engine.address, prompt, max_tokens=1, salt=salt)
 

@@ -39,7 +39,7 @@ class Load:
     num_streams: int
     prompt_tokens: int
     is_warm: bool
-    window_s: float
+    window_s: float  # duration; no request begins later
 
 
 async def measure_loads(engine: RunningEngine, report: Report) -> None:
@@ -59,12 +59,13 @@ async def measure_loads(engine: RunningEngine, report: Report) -> None:
 
 
 async def run_load(engine: EngineAddress, tokens: Sequence[int], load: Load) -> list[StreamTimes]:
+    # The text of stream n begins n * _FILE_DISTANCE tokens later than that of stream 0.
     files = [
         [*tokens[number * _FILE_DISTANCE :], *tokens][: load.prompt_tokens]
         for number in range(load.num_streams)
     ]
     async with engine_session() as session:
-        if load.is_warm:
+        if load.is_warm:  # fill the cache; each stream has its number as its cache namespace
             await asyncio.gather(
                 *(_send(session, engine, file, str(n)) for n, file in enumerate(files))
             )
@@ -85,7 +86,10 @@ async def _keep_sending(
     salt: str | None,
     until_s: float,
 ) -> list[StreamTimes]:
-    """Send requests one after the other. Without a salt, each has a cache namespace of its own."""
+    """Send requests one after the other.
+
+    The salt is their cache namespace. Without a salt, each request has a namespace of its own.
+    """
     streams: list[StreamTimes] = []
     while time.monotonic() < until_s or not streams:
         typed = random.choices(_TYPED_IDS, k=_TYPED_TOKENS)
@@ -128,6 +132,7 @@ def report_streams(
 
 def tokens_per_s(streams: Sequence[StreamTimes], load: Load) -> float:
     """Return the generated tokens per second while all streams were busy."""
+    # `streams` has the times of all requests. The quotient is the busy time of one stream.
     busy_s = sum(stream.end_ms for stream in streams) / 1000 / load.num_streams
     return sum(stream.num_tokens for stream in streams) / busy_s
 

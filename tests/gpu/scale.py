@@ -12,20 +12,21 @@ class Scale:
     shapes: dict[Tier, ModelShape]
     prompt_tokens: tuple[int, int]  # for the modes fim and block
     max_model_tokens: int  # of prompt and completion together
-    loads: tuple[int, ...]
-    streams_per_load: int  # requests in flight
+    loads: tuple[int, ...]  # multiples of streams_per_load
+    streams_per_load: int  # each stream has one request in flight
     window_s: float  # of each measurement under load
-    num_prompts: int  # compared directly and through the gateway, of each length
+    num_prompts: int  # of each length, sent both directly to the engine and through a gateway
     num_keystrokes: int
-    num_cancels: int  # measured until the stream ends, and as many until the engine is idle
+    # This many cancels are measured until the stream ends, and as many until the engine is idle.
+    num_cancels: int
     num_rounds: int  # of KV offloading
-    start_s: float  # the time that an engine needs to start, until a start was measured
+    start_s: float  # estimated time of an engine's start, used until a start was measured
     step_s: float  # the time that a step needs beside its windows
     has_targets: bool
 
 
-# A batch of the fast profile has 8 requests, one of the quality profile 32. One load is half a
-# batch of the fast profile, so eight loads are one batch of the quality profile. The times are
+# The fast profile batches 8 requests, and the quality profile 32. One load is 4 requests: half a
+# batch of the fast profile. Eight loads are one batch of the quality profile. The times are
 # estimates: nobody has run this on a GPU yet.
 REAL: Final = Scale(
     shapes={Tier.FAST: SMALL, Tier.QUALITY: LARGE},

@@ -1,8 +1,9 @@
-"""Folders of models without weights: vLLM gives them random ones (`--load-format dummy`).
+"""Model folders without weights: vLLM makes random weights (`--load-format dummy`).
 
-This takes no disk space and almost no time. vLLM applies the profile's quantization to the random
-weights, as it does to real ones. Tensors of the same shape get the same values. A greedy completion
-therefore soon alternates between two tokens; a completion with temperature 1 is random text.
+Random weights take no disk space and almost no time to load. vLLM applies the profile's
+quantization to them, as it does to real weights. Tensors of the same shape get the same values. A
+greedy completion therefore soon alternates between two tokens; a completion with temperature 1 is
+random text.
 """
 
 import json
@@ -16,8 +17,8 @@ from caret.local.engines.engine import DEMO_MODEL
 @dataclass(frozen=True, slots=True)
 class ModelShape:
     name: str
-    hidden: int
-    feed_forward: int
+    hidden: int  # width of a layer
+    feed_forward: int  # width inside of a feed-forward block
     num_layers: int
     num_heads: int
     num_kv_heads: int
@@ -26,10 +27,37 @@ class ModelShape:
 
 
 # The shapes of Qwen2.5-Coder.
-SMALL: Final = ModelShape("1.5b", 1_536, 8_960, 28, 12, 2, 151_936, is_tied=True)
-LARGE: Final = ModelShape("7b", 3_584, 18_944, 28, 28, 4, 152_064, is_tied=False)
+SMALL: Final = ModelShape(
+    "1.5b",
+    hidden=1_536,
+    feed_forward=8_960,
+    num_layers=28,
+    num_heads=12,
+    num_kv_heads=2,
+    vocabulary_tokens=151_936,
+    is_tied=True,
+)
+LARGE: Final = ModelShape(
+    "7b",
+    hidden=3_584,
+    feed_forward=18_944,
+    num_layers=28,
+    num_heads=28,
+    num_kv_heads=4,
+    vocabulary_tokens=152_064,
+    is_tied=False,
+)
 # Not the shape of a real model. It is for a quick check of the measurement itself.
-TINY: Final = ModelShape("tiny", 128, 256, 2, 2, 1, 8_192, is_tied=True)
+TINY: Final = ModelShape(
+    "tiny",
+    hidden=128,
+    feed_forward=256,
+    num_layers=2,
+    num_heads=2,
+    num_kv_heads=1,
+    vocabulary_tokens=8_192,
+    is_tied=True,
+)
 
 
 def write_model(shape: ModelShape, folder: Path) -> None:
@@ -70,10 +98,11 @@ def _make_config(shape: ModelShape) -> dict[str, Any]:
 def _make_tokenizer(num_tokens: int) -> dict[str, Any]:
     """Return the demonstration model's tokenizer with more tokens, which no text contains.
 
-    It has the FIM markers of Qwen2.5-Coder.
+    The tokenizer has the FIM markers of Qwen2.5-Coder.
 
-    The output layer of a model with a small vocabulary would be faster than the real one. Random
-    weights write any token, so each must have a text: without text, the gateway sends nothing.
+    With fewer tokens, the model's output layer would be faster than that of the real model. A model
+    with random weights generates any token, so each token must have a text: for a token without
+    text, the gateway sends nothing.
     """
     tokenizer: dict[str, Any] = json.loads((DEMO_MODEL / "tokenizer.json").read_text())
     vocabulary: dict[str, int] = tokenizer["model"]["vocab"]

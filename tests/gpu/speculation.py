@@ -42,7 +42,7 @@ async def measure_speculation(engine: RunningEngine, report: Report) -> None:
             load = Load(num_streams, length, is_warm=True, window_s=engine.scale.window_s)
             say(f"{text} text, {num_streams} streams")
             before = await _read_drafts(engine.url)
-            streams = await _run(engine.address, prompt, load, TEMPERATURES[text])
+            streams = await _complete_for_window(engine.address, prompt, load, TEMPERATURES[text])
             after = await _read_drafts(engine.url)
             accepted, drafted = (new - old for new, old in zip(after, before, strict=True))
             about: dict[str, Any] = {"text": text, "num_drafted": drafted}
@@ -58,20 +58,20 @@ def report_gain(plain: Sequence[dict[str, Any]], speculating: Sequence[dict[str,
     The arguments are the printed lines of the step without speculation, and of the step with it.
     """
     report = Report("gpu.speculation_gain")
-    without = {_key(line): line["value"] for line in plain if line["figure"] == FIGURE}
+    without = {_text_and_streams(line): line["value"] for line in plain if line["figure"] == FIGURE}
     for line in speculating:
-        if line["figure"] == FIGURE and _key(line) in without:
-            text, num_streams = _key(line)
+        if line["figure"] == FIGURE and _text_and_streams(line) in without:
+            text, num_streams = _text_and_streams(line)
             gain = line["value"] / without[text, num_streams]
             about = {"text": text, "num_streams": num_streams, "acceptance": line["acceptance"]}
             report.figure("gain", gain, "ratio", **about)
 
 
-def _key(line: dict[str, Any]) -> tuple[str, int]:
+def _text_and_streams(line: dict[str, Any]) -> tuple[str, int]:
     return line["text"], line["num_streams"]
 
 
-async def _run(
+async def _complete_for_window(
     engine: EngineAddress, prompt: list[int], load: Load, temperature: float
 ) -> list[StreamTimes]:
     salts = [uuid.uuid4().hex for _ in range(load.num_streams)]

@@ -18,8 +18,8 @@ from tests.gpu.speculation import NUM_WINDOWS, measure_speculation
 Measure = Callable[[RunningEngine, Report], Coroutine[Any, Any, None]]
 _SEED: Final = 1
 _NUM_REPEATS: Final = 5
-# The model repeats itself, and the gateway would end a longer completion for that. The engine would
-# then not report the cached tokens.
+# The model repeats itself. The gateway would stop a longer completion because of the repetition,
+# and an engine that is stopped does not report the cached tokens.
 _TYPING_TOKENS: Final = 4
 
 
@@ -76,6 +76,7 @@ def list_steps(scale: Scale) -> list[Step]:
     num_loads = 2 * len(scale.prompt_tokens) * len(scale.loads)  # cold and warm
     loads_s = scale.step_s + num_loads * scale.window_s
     speculation_s = scale.step_s + NUM_WINDOWS * scale.window_s
+    # Engine variant, measurement, needed seconds without the start of the engine, function.
     table: list[tuple[str, str, float, Measure]] = [
         (FAST.name, "first_token", loads_s, measure_loads),
         (FAST.name, "side_by_side", scale.step_s, _compare_with_gateway),

@@ -9,11 +9,14 @@ from pathlib import Path
 from caret.local.paths import REPOSITORY
 
 # A cold start on two busy cores. The engine alone takes 16-35 s.
-UP_TIMEOUT_S = 300.0
+UP_TIMEOUT_S = 540.0  # less than the time limit of a test
 
 
 def environment_for(home: Path, *, ports: list[int]) -> dict[str, str]:
-    """Return the settings of an installation in `home`, without those of the test session."""
+    """Return the settings of an installation in `home`, without those of the test session.
+
+    `ports` are those of the console, the gateway and the engine, in this order.
+    """
     inherited = {
         name: value
         for name, value in os.environ.items()

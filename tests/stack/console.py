@@ -12,12 +12,12 @@ from tests.stack.ports import free_port
 from tests.stack.services import Services
 from tests.stack.waiting import wait_until
 
-_START_S = 90.0  # on two cores that other processes use too
+_START_S = 300.0  # on two cores that other processes use too
 
 
 @contextmanager
 def console(services: Services, **settings: str) -> Iterator[int]:
-    """Start a console with `settings` and return the port on which it listens."""
+    """Run a console with `settings`, and yield the port on which it listens."""
     own_settings = {
         "CARET_CONSOLE_PORT": str(free_port()),
         "CARET_CONSOLE_HOST": "127.0.0.1",
@@ -31,15 +31,16 @@ def console(services: Services, **settings: str) -> Iterator[int]:
         stderr=subprocess.PIPE,
     )
     try:
-        wait_until(lambda: _is_healthy(port), timeout_s=_START_S)
+        wait_until(lambda: process.poll() is not None or _is_healthy(port), timeout_s=_START_S)
+        assert process.poll() is None, "the console has ended"
         yield port
     finally:
         process.terminate()
-        process.communicate(timeout=20)
+        process.communicate(timeout=120)
 
 
 def _is_healthy(port: int) -> bool:
-    connection = HTTPConnection("127.0.0.1", port, timeout=10)
+    connection = HTTPConnection("127.0.0.1", port, timeout=60)
     try:
         connection.request("GET", "/healthz")
         return connection.getresponse().status == 200

@@ -54,6 +54,7 @@ def cast(few_tenants: None, services: Services, django_db_blocker: DjangoDbBlock
 def database(
     few_tenants: None, services: Services, django_db_blocker: DjangoDbBlocker
 ) -> Iterator[None]:
+    """Allow a test to use the database. Without this fixture, pytest-django forbids it."""
     with django_db_blocker.unblock():
         yield
         _clean_connections()
@@ -71,4 +72,5 @@ def _clean_connections() -> None:
         if connection.alias != DEFAULT_DB_ALIAS or connection.in_atomic_block:
             connection.close()
         else:
-            connection.close_if_unusable_or_obsolete()  # the next query checks its health
+            # This also makes the connection's next query check whether the connection still works.
+            connection.close_if_unusable_or_obsolete()

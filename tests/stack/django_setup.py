@@ -15,7 +15,6 @@ from django.contrib.auth.hashers import Argon2PasswordHasher
 from django.db import DEFAULT_DB_ALIAS, connections
 from pytest_django.plugin import blocking_manager_key
 
-
 # After a change for all tenants, the product publishes the snapshots of the newest 50. Here, these
 # are mostly tenants of earlier tests.
 _PUBLISHED_AT_ONCE: Final = 5
@@ -30,10 +29,11 @@ class CheapPasswordHasher(Argon2PasswordHasher):
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Set up Django for the home that tests/conftest.py made, and block its database.
+    """Set up Django for the home that tests/conftest.py made.
 
-    pytest calls this hook when it loads the conftest.py. pytest-django blocks the database itself
-    only if Django was set up before the collection.
+    pytest calls this hook when it loads the conftest.py. The hook also makes any use of the
+    database an error until a fixture allows it: pytest-django does so only if Django was set up
+    before the collection.
     """
     if apps.ready:
         return

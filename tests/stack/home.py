@@ -15,7 +15,10 @@ HOME_TEMPLATE_VARIABLE: Final = "TEST_HOME_TEMPLATE"
 
 
 def make_home() -> EmbeddedPaths:
-    """Make a fresh CARET_HOME. Caret's settings in the user's environment are ignored."""
+    """Make a fresh CARET_HOME, and set this process's environment for it.
+
+    Caret's settings in the user's environment are removed from the environment of this process.
+    """
     for name in list(os.environ):
         if name.startswith("CARET_") and name != SEED_VARIABLE:
             del os.environ[name]

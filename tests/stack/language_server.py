@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 TIMEOUT_S: Final = 60.0
+_NO_KEYRING: Final = "keyring.backends.null.Keyring"  # a keyring that stores nothing
 # The trigger kinds of an inline completion in the Language Server Protocol.
 INVOKED: Final = 1
 AUTOMATIC: Final = 2
@@ -86,7 +87,7 @@ class LanguageServer:
         """Read messages until the server's output ends."""
         assert self.process.stdout is not None
         while header := await self.process.stdout.readline():
-            length = int(header.split(b":")[1])
+            length = int(header.split(b":")[1])  # the server sends Content-Length first
             while (await self.process.stdout.readline()).strip():
                 pass  # other headers
             self._on_message(json.loads(await self.process.stdout.readexactly(length)))
@@ -102,6 +103,8 @@ class LanguageServer:
             self.chat_parts.append(message["params"])
             self._notified.set()
         response = self._responses.get(message.get("id", 0))
+        # A message with a method is no response. A response may also arrive when nobody waits for
+        # it any more, after a time-out or a cancel.
         if "method" in message or response is None or response.done():
             return
         if "error" in message:
@@ -128,9 +131,6 @@ def environment_of(home: Path, **variables: str) -> dict[str, str]:
     )
 
 
-_NO_KEYRING: Final = "keyring.backends.null.Keyring"
-
-
 @asynccontextmanager
 async def language_server(
     environment: dict[str, str],
@@ -140,8 +140,11 @@ async def language_server(
     can_grow: bool = False,
     command: Sequence[str] = (sys.executable, "-m", "caret_ls"),
 ) -> AsyncIterator[LanguageServer]:
-    """Start a server and initialize it with `folder` as the workspace. At the end, shut it down as
-    editors do."""
+    """Run a server that is initialized with `folder` as the workspace. Shut it down as editors do.
+
+    `options` are the editor's settings for Caret. `can_grow` tells whether the editor can add text
+    to a suggestion that it shows.
+    """
     process = await asyncio.create_subprocess_exec(
         *command,
         stdin=asyncio.subprocess.PIPE,
@@ -215,6 +218,7 @@ class OpenBuffer:
         )
 
     def position(self, offset: int) -> dict[str, int]:
+        """Return the position of a character. The protocol counts UTF-16 code units in a line."""
         before = self.text[:offset]
         line = before.rpartition("\n")[2]
         units = len(line.encode("utf-16-le", "surrogatepass")) // 2
@@ -236,13 +240,16 @@ class OpenBuffer:
         return list(response["items"])
 
     def accept_item(self, item: dict[str, Any]) -> None:
-        """Accept an item as an editor does: insert its text, then run its command."""
+        """Accept an item as an editor does: insert its text, then run its command.
+
+        The item must replace only text after the cursor, in the cursor's line.
+        """
         span = item["range"]
         replaced = span["end"]["character"] - span["start"]["character"]
         self.replace_text(self.cursor, self.cursor + replaced, item["insertText"])
         command = item["command"]
         self.server.begin_request(
-            "workspace/executeCommand", {key: command[key] for key in ("command", "arguments")}
+            "workspace/executeCommand", {name: command[name] for name in ("command", "arguments")}
         )
 
     def close(self) -> None:

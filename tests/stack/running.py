@@ -81,15 +81,16 @@ def stack(services: Services) -> Iterator[Stack]:
 def _start(environment: dict[str, str]) -> str:
     """Run `up` and return its output.
 
-    If the stack does not start, every test that needs it fails. So the failure is a single
-    sentence.
+    If the stack does not start, pytest prints the failure for every test that needs the stack. So
+    the failure is a single sentence.
     """
     try:
         started = manage("up", "--detach", environment=environment)
     except subprocess.TimeoutExpired:
         pytest.fail(f"`manage.py up` did not end within {UP_TIMEOUT_S:.0f} s.", pytrace=False)
     if started.returncode != 0:
-        (*_, reason) = (started.stdout + started.stderr).strip().splitlines() or ["no output"]
+        lines = (started.stdout + started.stderr).strip().splitlines()
+        reason = lines[-1] if lines else "no output"
         pytest.fail(f"`manage.py up` ended with {started.returncode}: {reason}", pytrace=False)
     return started.stdout
 

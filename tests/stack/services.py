@@ -26,8 +26,8 @@ from tests.stack.home import HOME_TEMPLATE_VARIABLE
 if TYPE_CHECKING:
     from pytest_django import DjangoDbBlocker
 
-# These settings save time: waiting until a commit is on the disk takes longer than most tests. A
-# killed server loses no data with them; only a machine that loses power does.
+# These settings save time: waiting until a commit is on the disk takes longer than most tests. Data
+# are lost only if the machine loses power, not if the server is killed.
 _NOT_DURABLE: Final = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
 
 
@@ -37,7 +37,8 @@ class Services:
     database_url: str  # role caret_app
     owner_database_url: str  # role caret_owner
     redis_url: str
-    # Environment variables. Processes that have them are killed at the end of this session.
+    # Environment variables with the process tag of this session. Processes that have these
+    # variables are killed at the end of the session.
     process_mark: dict[str, str]
 
 

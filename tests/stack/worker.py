@@ -13,18 +13,27 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 @contextmanager
-def running_worker(services: Services, folder: Path, **settings: str) -> Iterator[Path]:
-    """Run the worker with these additional settings, and return its log in `folder`."""
+def running_worker(
+    services: Services, folder: Path, *, queue: str, **settings: str
+) -> Iterator[Path]:
+    """Run the worker with these additional settings, and yield the path of its log in `folder`.
+
+    It serves only this queue. Otherwise, on a busy machine, the tasks of all queues could take
+    longer than their intervals, so that each task would expire before the worker can start it.
+    """
     log = folder / "worker.log"
     paths = os.pathsep.join([str(ROOT), str(ROOT / "platform")])
     environment = {**os.environ, **services.process_mark, "PYTHONPATH": paths, **settings}
     command = [sys.executable, "-m", "celery", "-A", "caret.celery", "worker", "--beat"]
     with log.open("w") as output:
         process = subprocess.Popen(
-            [*command, "--concurrency", "1"], cwd=ROOT, env=environment, stderr=output
+            [*command, "--concurrency", "1", "--queues", queue],
+            cwd=ROOT,
+            env=environment,
+            stderr=output,
         )
         try:
             yield log
         finally:
             process.terminate()
-            process.wait(timeout=60)  # on two cores that other tests use too
+            process.wait(timeout=300)  # on two cores that other tests use too

@@ -179,7 +179,10 @@ class ListPage(Generic[_Row]):
     def _find_page(
         self, query: ListQuery, form: forms.Form | None
     ) -> tuple[Page[_Row], dict[str, str]]:
-        """Return a page of rows; after an error, if `shows_errors`, an empty page and the error."""
+        """Return a page of rows, and the error for the template ({}: none).
+
+        After an error, the page is empty. Raises InvalidValue if not `shows_errors`.
+        """
         try:
             if self.shows_errors and form is not None and form.errors:
                 raise InvalidValue("filter", "This filter is not valid.")

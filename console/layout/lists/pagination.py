@@ -39,7 +39,7 @@ def wants_csv(request: HttpRequest) -> bool:
 
 def page_url(name: str, **query: str) -> str:
     """Return the URL of a console page by its URL name. Empty values of the query are left out."""
-    query_string = urlencode({key: value for key, value in query.items() if value})
+    query_string = urlencode({parameter: value for parameter, value in query.items() if value})
     return (
         f"{reverse(f'console:{name}')}?{query_string}"
         if query_string

@@ -59,7 +59,9 @@ def list_headings(
         is_sorted, is_descending = order is sorting.order, sorting.is_descending
         is_ascending = is_sorted and not is_descending
         url = with_query(request, sort=f"-{order}" if is_ascending else str(order))
-        aria_sort = ("descending" if is_descending else "ascending") if is_sorted else ""
+        aria_sort = ""
+        if is_sorted:
+            aria_sort = "descending" if is_descending else "ascending"
         headings_by_order[order.value] = SortableHeading(str(title), url, aria_sort)
     return headings_by_order
 

@@ -103,7 +103,7 @@ def build_list_row(evaluation: EvaluationView) -> EvaluationRow:
         title=evaluation.title,
         created_at=evaluation.created_at,
         suite=suite_name(report),
-        num_tasks=report.pools[0].num_tasks,
+        num_tasks=report.pools[0].num_tasks,  # all pools have the same tasks
         pools=[(pool.pool, _exact_match(pool)) for pool in report.pools],
     )
 

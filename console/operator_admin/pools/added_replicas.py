@@ -1,7 +1,7 @@
 """Adding a replica to a pool, and removing an added one.
 
-Both need a reason and a step-up. If a removal would leave the pool empty, the replica's name must
-be typed too.
+Both need a reason and a step-up (an authenticator code). If a removal would leave the
+pool empty, the replica's name must be typed too.
 """
 
 from typing import Any, Final

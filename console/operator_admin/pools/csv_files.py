@@ -65,7 +65,7 @@ def _replica_state(replica: ReplicaStatus) -> str:
     """
     if replica.num_gateways_open:
         return "circuit breaker open"
-    if replica.is_up is False:
+    if replica.is_up is False:  # None: no gateway has tried to read its metrics yet
         return "no metrics"
     return "ejected" if replica.num_gateways_ejected else "healthy"
 

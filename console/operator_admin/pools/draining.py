@@ -1,7 +1,7 @@
 """Draining and undraining a replica.
 
-Both need a reason and a step-up. If a pool would lose its last replica, the replica's name must be
-typed too.
+Both need a reason and a step-up (an authenticator code). If a pool would lose its last
+replica, the replica's name must be typed too.
 """
 
 from dataclasses import dataclass
@@ -146,6 +146,6 @@ def _list_emptied_pools(action: _DrainAction) -> list[str]:
         return []
     try:
         drained = read_drains(connect_to_redis()).drained
-    except DomainError:
+    except DomainError:  # Redis is unreachable, so no replica counts as drained
         drained = {}
     return find_emptied_pools(action.replica, drained, action.replicas_by_pool)

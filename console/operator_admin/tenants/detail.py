@@ -223,5 +223,5 @@ def _operator_as_actor(request: HttpRequest, operator: OperatorView, tenant_id: 
         operator,
         tenant_id=tenant_id,
         address=client_address(request),
-        request_id=str(uuid4()),
+        request_id=str(uuid4()),  # the same in all audit entries of the request
     )

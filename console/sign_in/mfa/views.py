@@ -60,7 +60,7 @@ class _GuessLimitMixin:
                 response = self.render_refusal(throttle.message, HTTPStatus.TOO_MANY_REQUESTS)
                 response["Retry-After"] = str(throttle.wait_s)
                 return response
-        return super().post(request, *args, **kwargs)  # type: ignore[misc,no-any-return]  # the view's
+        return super().post(request, *args, **kwargs)  # type: ignore[misc,no-any-return]  # allauth's
 
     def form_valid(self, form: Any) -> HttpResponse:
         """Uncount the guess, which was right."""
@@ -71,7 +71,7 @@ class _GuessLimitMixin:
     def render_refusal(self, notice: str, status: int) -> HttpResponse:
         """Return the page with a message and an empty form.
 
-        A form with the guess would verify the guess.
+        A form that contains the guess would check the guess.
         """
         view: Any = self
         context = view.get_context_data(form=view.get_form_class()(user=self.user()), notice=notice)

@@ -86,6 +86,7 @@ def _require_authorized_party(claims: dict[str, Any], client_id: str) -> None:
     Raises ProviderResponseRejected.
     """
     audiences, authorized_party = claims["aud"], claims.get("azp")
+    # A token for further audiences must name the client that requested it.
     if authorized_party is None and isinstance(audiences, list) and set(audiences) != {client_id}:
         raise ProviderResponseRejected("missing_claim_azp")
     if authorized_party is not None and authorized_party != client_id:

@@ -48,6 +48,7 @@ from console.sign_in.sso.login import (
 )
 from tenants.identity.sso.queries import OpenIdProvider, find_provider
 
+# Reasons of ProviderResponseRejected that a wrong clock causes.
 _CLOCK_REASONS: Final = frozenset({"token_expired", "token_from_the_future"})
 _PERSONAL_CLAIMS: Final = ("email", "email_verified", "name")
 # Name in the state that allauth stores. The value is the Unix time of our request, or None if the

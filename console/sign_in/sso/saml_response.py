@@ -166,12 +166,12 @@ def settings_for(provider: SamlProvider, service_provider: ServiceProvider) -> d
         },
         "security": {
             "wantAssertionsSigned": True,
-            "wantAttributeStatement": False,
+            "wantAttributeStatement": False,  # a name ID with the e-mail address is enough
             "wantNameId": False,  # an attribute with the e-mail address is enough
             "requestedAuthnContext": False,
             "rejectDeprecatedAlgorithm": True,
             "allowRepeatAttributeName": True,  # Keycloak sends one `Role` for each role
-            "allowSingleLabelDomains": True,
+            "allowSingleLabelDomains": True,  # hosts without a dot, such as https://caret
         },
     }
 
@@ -232,7 +232,7 @@ def _is_plain(signature: Any) -> bool:
     canonicalizations = _find_algorithms(signature, "./ds:SignedInfo/ds:CanonicalizationMethod")
     return (
         transforms == [_ENVELOPED_SIGNATURE, _EXCLUSIVE_C14N]
-        and not Xml.query(signature, "./ds:Object")
+        and not Xml.query(signature, "./ds:Object")  # it could contain further elements
         and canonicalizations == [_EXCLUSIVE_C14N]
         and set(_find_algorithms(signature, "./ds:SignedInfo/ds:SignatureMethod")) <= _SIGNATURES
         and set(_find_algorithms(signature, ".//ds:DigestMethod")) <= _DIGESTS
@@ -269,8 +269,8 @@ def _verify_signature(
 def _has_expired_confirmation(assertion: Any) -> bool:
     """Return whether a subject confirmation has expired. Raises ValueError.
 
-    python3-saml reports an expired one like any wrong one. It does not tolerate a difference
-    between the clocks, so a provider with a slow clock is a likely cause.
+    python3-saml reports an expired confirmation like any wrong one. It does not tolerate a
+    difference between the clocks, so a provider with a slow clock is a likely cause.
     """
     ends = [node.get("NotOnOrAfter") for node in Xml.query(assertion, _CONFIRMATION_DATA)]
     return any(end is not None and _parse_instant(end) <= time.time() for end in ends)

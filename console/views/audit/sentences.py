@@ -1,8 +1,9 @@
 """Audit entries as sentences, with the names of people and resources.
 
 A sentence has placeholders for the actor, the target and fields of the entry's change. For example,
-`role` is the value after the change, or the only one, and `old_role` is the value before it. If the
-action has no sentence, or the entry lacks a field of the sentence, a general sentence is used.
+`old_role` is the value before the change, and `role` is the value after it. If the entry has the
+field only before the change, as after a deletion, `role` is that value. If the action has no
+sentence, or the entry lacks a field of the sentence, a general sentence is used.
 
 A reference names a resource by kind and ID, such as `team:ID` or `key:LOOKUP_ID`.
 """
@@ -222,8 +223,10 @@ _OWN_SENTENCES: Final[Mapping[str, Promise]] = {
     "data_subject.exported": _("{actor} exported their personal data."),
 }
 _GENERAL_SENTENCE: Final = _("{actor}: {action}, {target}")
-# Fields of a change whose value is the ID of a user.
+# Fields of a change that contain the ID of a user.
 _PERSON_FIELDS: Final = ("user_id", "user", "owner_id")
+_ROLES: Final = frozenset(role.value for role in Role)
+_TENANT_STATUSES: Final = frozenset(status.value for status in TenantStatus)
 _FACTORS: Final[Mapping[str, Promise]] = {
     "passkey": _("passkey"),
     "app": _("authenticator app"),
@@ -247,7 +250,7 @@ def write_sentence(entry: AuditEntryView, names: Mapping[str, str]) -> SafeStrin
     if entry.target == f"user:{entry.actor_id}":
         wording = _OWN_SENTENCES.get(entry.action, wording)
     values = _find_values(entry, names, wording)
-    if None in values.values():  # an entry of an earlier release, without this field
+    if None in values.values():  # an earlier release wrote the entry, without one of the fields
         wording, values = _GENERAL_SENTENCE, _find_values(entry, names, _GENERAL_SENTENCE)
     return format_html(str(wording), **values)
 
@@ -259,6 +262,11 @@ def write_pattern(action: str) -> str:
 
 
 def name_actor(entry: AuditEntryView, names: Mapping[str, str]) -> str:
+    """Return the actor's name. `names` maps references to names.
+
+    `actor_key` is the lookup ID of an API key, `operator:` with a handle, or `scim:` with the
+    beginning of a SCIM token's ID.
+    """
     if entry.actor_email:
         return entry.actor_email
     if entry.actor_key and entry.actor_key.startswith("operator:"):
@@ -273,6 +281,7 @@ def name_actor(entry: AuditEntryView, names: Mapping[str, str]) -> str:
 
 
 def name_target(entry: AuditEntryView, names: Mapping[str, str]) -> str:
+    """Return the target's name. `names` maps references to names."""
     kind, _colon, resource_id = entry.target.partition(":")
     if kind == "user":
         return names.get(entry.target) or gettext("Erased user")
@@ -293,7 +302,11 @@ def _name_export(definition: str) -> str:
 
 
 def _name_holder(entry: AuditEntryView) -> str:
-    """Return "the whole tenant"; the budget's ID if the team or user no longer exists."""
+    """Return the holder of a budget that has no name in `names`.
+
+    For the budget of the whole tenant, return "the whole tenant". For other budgets, whose team or
+    user no longer exists, return the budget's ID.
+    """
     change = entry.after or entry.before
     is_for_tenant = isinstance(change, dict) and change.get("scope") == "tenant"
     return gettext("the whole tenant") if is_for_tenant else entry.target.partition(":")[2]
@@ -326,7 +339,10 @@ def _list_placeholders(wording: str) -> list[str]:
 
 
 def _format_value(name: str, value: Any, names: Mapping[str, str], currency: Any) -> SafeString:
-    """Return the value of a change's field as HTML. `currency` is that of the entry, or None."""
+    """Return the value of a change's field as HTML.
+
+    `currency` is the value of the change's field `currency`; None: there is no such field.
+    """
     if name in _PERSON_FIELDS and value:
         return _emphasize(names.get(f"user:{value}") or gettext("Erased user"), str(value))
     if name.endswith("_micros") and isinstance(value, int) and currency:
@@ -337,15 +353,15 @@ def _format_value(name: str, value: Any, names: Mapping[str, str], currency: Any
     if name == "definition":
         return _emphasize(_name_export(str(value)), str(value))
     text = "–" if value is None or value == "" else str(value)
-    if name == "role" and text in set[str](Role):
+    if name == "role" and text in _ROLES:
         return _emphasize(str(ROLE_LABELS[Role(text)]))
-    if name == "status" and text in set[str](TenantStatus):
+    if name == "status" and text in _TENANT_STATUSES:
         return _emphasize(str(TENANT_STATUS_LABELS[TenantStatus(text)]))
     return _emphasize(str(_FACTORS.get(text, text) if name == "factor" else text))
 
 
 def _emphasize(text: str, reference: str = "") -> SafeString:
-    """Return the text in bold, with a `reference` that it replaces as a tooltip."""
+    """Return the text in bold. The tooltip is the `reference` that the text replaces, if any."""
     if not reference or reference == text:
         return format_html("<b>{}</b>", text)
     return format_html('<b title="{}">{}</b>', reference, text)

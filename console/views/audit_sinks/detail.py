@@ -70,7 +70,7 @@ def replay(request: HttpRequest, member: CurrentMember, sink_id: UUID) -> HttpRe
     if form.is_valid() and _replay_entries(member, sink_id, form):
         toast(request, gettext("The entries are sent with the next delivery."))
         return redirect("console:sinks-sink", sink_id)
-    return _render_page(request, member, sink_id, form, 400)
+    return _render_page(request, member, sink_id, form, status=400)
 
 
 @require_http_methods(["GET", "POST"])

@@ -1,6 +1,6 @@
 """The list of audit sinks with their states, and the page that creates a sink.
 
-The secret of a webhook is shown only once, after its creation.
+The secret of a webhook is shown only once, after the sink is created.
 """
 
 from typing import Any, Final

@@ -14,7 +14,7 @@ from tenants.compliance.audit_sinks.queries import SinkView
 class SinkRow:
     sink: SinkView
     kind_name: str | Promise  # Webhook or Syslog
-    badge_kind: str  # of the state's <c-badge>
+    badge_kind: str  # kind of the <c-badge> that shows the state
     state: Promise
     error: str  # error of the last attempt; "": none
 

@@ -33,13 +33,13 @@ from tenants.billing.spending.queries import SpendingOverview, read_spending_ove
 
 _PAGE: Final = "console/billing/detail.html"
 _PART: Final = "console/billing/_spending.html"  # reloaded by htmx if the period changes
-_NUM_BUDGETS: Final = 5  # the page Budgets lists all of them
+_NUM_BUDGETS: Final = 5  # at most; the page Budgets lists all budgets
 _DEFAULT_SPAN: Final = "30"
 
 
 @dataclass(frozen=True, slots=True)
 class SpendingPeriod:
-    """A period, up to today, of which the page shows the spending."""
+    """A period that ends today. The page shows the tenant's spending in it."""
 
     title: Promise
     compute_first_day: Callable[[date], date]  # from today
@@ -68,7 +68,7 @@ def billing(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     first = _SPANS[span].compute_first_day(utc_day(now))
     spending = read_spending_overview(actor=member.actor, first=first, now=now)
     context: dict[str, Any] = {"tabs": tabs("billing"), "spending": spending}
-    if spending is not None:
+    if spending is not None:  # None: the tenant has no plan
         context |= _spent_over_time(spending, span, first) | _this_month(spending)
         context |= _budgets_context(member, spending, now)
     return render_page(request, member, _PAGE, context, part=_PART)
@@ -88,6 +88,8 @@ def _this_month(spending: SpendingOverview) -> dict[str, Any]:
 
 
 def _spent_over_time(spending: SpendingOverview, span_name: str, first: date) -> dict[str, Any]:
+    """Return the chart and the total since `first`, and the tabs that choose the period."""
+    # The overview may also contain earlier days, which the current month's cost needs.
     daily_lines = [line for line in spending.daily_costs if line.day >= first]
     sum_spending = sum_by_month if _SPANS[span_name].is_by_month else sum_by_day
     spend_rows: list[SpendRow] = sum_spending(daily_lines, first, spending.today)
@@ -97,8 +99,8 @@ def _spent_over_time(spending: SpendingOverview, span_name: str, first: date) ->
         ),
         "spent_micros": sum(row.micros for row in spend_rows),
         "spans": [
-            Tab(str(span.title), page_url("billing", span=name), name == span_name)
-            for name, span in _SPANS.items()
+            Tab(str(period.title), page_url("billing", span=name), is_current=name == span_name)
+            for name, period in _SPANS.items()
         ],
     }
 

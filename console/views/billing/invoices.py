@@ -43,8 +43,8 @@ from tenants.billing.pricing import parse_line
 
 _PAGE: Final = "console/billing/invoice.html"
 _NOT_REPRODUCIBLE_PAGE: Final = "console/billing/invoice_not_reproducible.html"
-# An invoice's PDF contains an e-invoice only if the invoice has all of these. By the names that
-# list_missing_fields returns.
+# An invoice's PDF contains an e-invoice only if the invoice has all of these fields. The names of
+# the fields are those that list_missing_fields returns.
 _EINVOICE_FIELDS: Final[dict[str, Promise]] = {
     "issuer_country": _("the issuer’s country"),
     "issuer_tax_id": _("the issuer’s tax ID"),
@@ -178,7 +178,7 @@ def present_document(invoice: InvoiceView) -> InvoicePage:
 
 
 def _to_row(line: InvoiceLine) -> InvoiceLineRow:
-    is_tokens = parse_line(line.code) is not None
+    is_tokens = parse_line(line.code) is not None  # False: seats or another line
     return InvoiceLineRow(
         name=name_of(line.code) if is_tokens or line.code == SEATS else line.description,
         used_in=date.fromisoformat(line.used_in),

@@ -47,7 +47,7 @@ _KIND_TITLES: Final = _TITLES | {
 
 @dataclass(frozen=True, slots=True)
 class EntrySide:
-    """A ledger entry, which is on the debit side or the credit side of its transaction."""
+    """An entry of a transaction, on the debit side or on the credit side."""
 
     entry: LedgerEntryView
     account: str  # name of the account
@@ -75,7 +75,7 @@ class TransactionRow:
 
 
 class _LedgerCsvRow(NamedTuple):
-    """A line of the CSV file: one side of a transaction."""
+    """A line of the CSV file: one entry of a transaction."""
 
     row: TransactionRow
     side: EntrySide
@@ -101,7 +101,8 @@ class LedgerDay:
     currency: str
     totals: list[DayKindTotal]
     rows: list[TransactionRow]
-    small_rows: list[TransactionRow]  # not in `rows`; amounts below a cent, folded into one line
+    # Rows with amounts below a cent. They are not in `rows`: the page folds them into one line.
+    small_rows: list[TransactionRow]
 
     @property
     def small_micros(self) -> int:
@@ -164,6 +165,7 @@ def _group_by_day(query: ListQuery, page: Page[TransactionRow]) -> dict[str, Any
 
 
 def _present_day(day: date, rows: list[TransactionRow], totals: list[DayKindTotal]) -> LedgerDay:
+    """Return the day for the template. Documents are never among the small rows."""
     small_rows = [
         row for row in rows if row.amount_micros < MICROS_PER_CENT and row.document is None
     ]

@@ -1,7 +1,7 @@
 """Rows and charts of the billing pages: prices, usage and spending.
 
-A ledger line is the code of a product that is priced on its own: seats, or the tokens of one tier,
-model and kind.
+A ledger line is the code of a product that is priced on its own: `seats`, or the tokens of one
+tier, kind and model, as TIER.KIND or TIER.KIND.MODEL. A line without a model has the tier's price.
 """
 
 from collections import defaultdict
@@ -86,7 +86,7 @@ def name_of(line: str) -> str:
     if token_line is None:
         return str(_("Seats")) if line == SEATS else line
     parts = (_TIERS[token_line.tier], token_line.model, _KINDS[token_line.kind])
-    return ", ".join(str(part) for part in parts if part)
+    return ", ".join(str(part) for part in parts if part)  # the model may be ""
 
 
 def build_usage_rows(daily_lines: Iterable[DailyCostLine], month: date) -> list[UsageRow]:
@@ -125,7 +125,7 @@ def sum_by_month(daily_lines: Iterable[DailyCostLine], first: date, last: date) 
     return [_to_spend_row(month, sums) for month in months]
 
 
-# Micros by the first day of the row, and by the first part of the line: a tier, or SEATS.
+# Micros by the first day of the row, and by the ledger line up to its first dot: a tier, or SEATS.
 _Sums = dict[tuple[date, str], int]
 
 
@@ -162,4 +162,4 @@ def _unit_of(currency: Currency) -> Unit:
     def format_units(amount: float) -> str:
         return format_amount(round(amount * MICROS), currency)
 
-    return Unit(currency.value, format_units, format_units)
+    return Unit(currency.value, short=format_units, exact=format_units)

@@ -45,22 +45,24 @@ def budget(request: HttpRequest, member: CurrentMember, budget_id: UUID) -> Http
 @member_required
 @permission_required(Permission.WRITE_BUDGETS)
 def change(request: HttpRequest, member: CurrentMember, budget_id: UUID) -> HttpResponse:
-    """Change the terms. If people would lose completions, first show the effect to confirm."""
+    """Change the terms. If users would lose completions, first show how many, for confirmation."""
     form = ChangeForm(request.POST)
-    if form.is_valid():
-        current = find_budget(actor=member.actor, budget_id=budget_id, now=timezone.now())
-        holder = BudgetTarget(current.scope, current.holder_id)
-        effect = form.find_unconfirmed_effect(member.actor, holder)
-        if effect is not None:
-            return _render_page(request, member, budget_id, form=form, effect=effect)
-    if form.is_valid() and (changed_budget := _change_budget(member, budget_id, form)) is not None:
-        toast(
-            request,
-            gettext("Budget saved. It applies immediately."),
-            undo_url=reverse("console:budgets-undo", args=[budget_id, changed_budget.version]),
-        )
-        return redirect("console:budgets-budget", budget_id)
-    return _render_page(request, member, budget_id, form=form, status=400)
+    if not form.is_valid():
+        return _render_page(request, member, budget_id, form=form, status=400)
+    current = find_budget(actor=member.actor, budget_id=budget_id, now=timezone.now())
+    holder = BudgetTarget(current.scope, current.holder_id)
+    effect = form.find_unconfirmed_effect(member.actor, holder)
+    if effect is not None:
+        return _render_page(request, member, budget_id, form=form, effect=effect)
+    changed_budget = _change_budget(member, budget_id, form)
+    if changed_budget is None:
+        return _render_page(request, member, budget_id, form=form, status=400)
+    toast(
+        request,
+        gettext("Budget saved. It applies immediately."),
+        undo_url=reverse("console:budgets-undo", args=[budget_id, changed_budget.version]),
+    )
+    return redirect("console:budgets-budget", budget_id)
 
 
 @require_POST
@@ -117,7 +119,10 @@ def delete(request: HttpRequest, member: CurrentMember, budget_id: UUID) -> Http
 
 
 def _read_version(request: HttpRequest) -> int:
-    """Return the version that the user has seen; for invalid input 0, which no budget has."""
+    """Return the version that the user has seen.
+
+    Return 0 for invalid input. No budget has version 0, so the deletion is then rejected.
+    """
     try:
         version: int = forms.IntegerField().clean(request.POST.get("version", ""))
     except ValidationError:

@@ -37,7 +37,7 @@ class AmountField(forms.DecimalField):
 
     Django accepts these separators only with USE_THOUSAND_SEPARATOR, which would add them to all
     numbers of all pages. A misplaced separator is an error: in English, 1,5 must not become 15. In
-    German, where the point is the separator, 0.375 is an error.
+    German, where the point is the thousands separator, 0.375 must not become 375.
     """
 
     def to_python(self, value: Any) -> Any:
@@ -58,7 +58,7 @@ def _grouping_pattern() -> re.Pattern[str]:
 class TermsForm(forms.Form):
     limit = AmountField(
         label=_("Monthly limit"),
-        min_value=Decimal(1) / MICROS,
+        min_value=Decimal(1) / MICROS,  # one micro
         max_value=Decimal(MAX_MICROS) / MICROS,
         decimal_places=_DECIMALS,
         localize=True,
@@ -84,7 +84,7 @@ class TermsForm(forms.Form):
         ),
     )
 
-    # The user has confirmed that this number of people may lose their completions. None: the user
+    # The user has confirmed that this number of members may lose their completions. None: the user
     # has confirmed nothing.
     confirmed_stops = forms.IntegerField(min_value=0, required=False)
 
@@ -98,10 +98,10 @@ class TermsForm(forms.Form):
         )
 
     def find_unconfirmed_effect(self, actor: Actor, holder: BudgetTarget) -> BudgetEffect | None:
-        """Return the effect of the terms if it needs a confirmation; otherwise None.
+        """Return the effect of the terms if the user must confirm it first; otherwise None.
 
-        It needs one if more people would lose their completions than the user has confirmed. The
-        form must be valid.
+        The user must confirm an effect if it stops the completions of more members than the user
+        has already confirmed. The form must be valid.
         """
         effect = preview_budget(
             actor=actor, holder=holder, terms=self.to_terms(), now=timezone.now()
@@ -159,5 +159,5 @@ def build_initial_values(budget: BudgetView) -> dict[str, Any]:
 
 
 def _num_decimals(value: Decimal) -> int:
-    exponent = value.as_tuple().exponent
+    exponent = value.as_tuple().exponent  # a letter for NaN and infinity
     return -exponent if isinstance(exponent, int) else 0

@@ -15,8 +15,8 @@ from tenants.billing.budgets.alerts import THRESHOLDS, WEBHOOK
 from tenants.billing.budgets.queries import AlertView, BudgetView, DeliveryView
 from tenants.billing.budgets.status_queries import BudgetStatus
 
-_FULL_PERCENT: Final = THRESHOLDS[-1]
-_NEAR_PERCENT: Final = THRESHOLDS[-2]  # from here on, a budget is almost used up
+_FULL_PERCENT: Final = THRESHOLDS[-1]  # 100
+_NEAR_PERCENT: Final = THRESHOLDS[-2]  # from this percentage on, a budget is almost used up
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +49,7 @@ _SCOPES: Final[dict[BudgetScope, Promise]] = {
 
 
 def present_budget(budget: BudgetStatus | BudgetView, currency: str) -> BudgetBar:
+    """Return the bar. `currency` is the budget's, which a BudgetStatus does not contain."""
     limit_micros = budget.month_limit_micros
     remaining_micros = max(0, limit_micros - budget.spent_micros)
     percent = budget.spent_micros * 100 // limit_micros

@@ -38,10 +38,9 @@ from tenants.usage.reports.figures import UsageFigures, read_figures
 from tenants.usage.reports.queries import GroupBy, ReportKind, ReportRow
 
 _PURGE_PAGE: Final = "console/cache/purge.html"
-
 _PAGE: Final = "console/cache/detail.html"
-_PART: Final = "console/cache/_detail.html"
-# The counters of the page and the file.
+_PART: Final = "console/cache/_detail.html"  # reloaded by htmx
+# The counters of the page and the CSV file.
 _COUNTERS: Final = ("requests", "prompt_tokens", "prompt_tokens_with_cache_info", "cached_tokens")
 # Title and description of each kind of isolation.
 ISOLATION: Final[dict[Isolation, tuple[str | Promise, str | Promise]]] = {
@@ -67,7 +66,7 @@ class CacheRow:
     url: str  # of the requests behind the figures
     requests: str  # number of requests
     prompt_tokens: str  # of requests whose engine reported its cached tokens
-    cached: str  # cached ones of `prompt_tokens`
+    cached: str  # the part of `prompt_tokens` that came from the cache
     share: str  # cached share of `prompt_tokens`; "–": there are no such tokens
     percent: float | None  # `share` as a number from 0 to 100; None: no value, or suppressed
     is_hidden: bool  # True: the row is suppressed
@@ -103,6 +102,7 @@ def cache(request: HttpRequest, member: CurrentMember) -> HttpResponse:
             _to_row(usage_filters, row) for row in sorted(rows, key=_count_requests, reverse=True)
         ],
         "charts": _build_charts(usage_filters, usage_figures),
+        # `as` is a Python keyword, so it cannot be a normal keyword argument.
         "csv_url": f"?{usage_filters.with_filter(**{'as': 'csv'})}",
     }
     status = 400 if usage_filters.is_invalid else 200
@@ -150,7 +150,7 @@ def _to_row(usage_filters: UsageFilters, row: ReportRow) -> CacheRow:
 
 
 def _count_requests(row: ReportRow) -> int:
-    """Return the number for sorting: suppressed rows come last."""
+    """Return the number of requests, for sorting. Suppressed rows get -1, so they come last."""
     return row.counts.requests if row.counts else -1
 
 

@@ -170,7 +170,7 @@ _DENIALS: Final = ListPage(
             "last_seen_at": lambda row: row.last_at,
         },
         notes=lambda query, _rows: [] if _shows_all_users(query) else [gettext("only your own")],
-        query_rows=MAX_ROWS,
+        query_rows=MAX_ROWS,  # all in one query, because each query counts all denials again
     ),
 )
 

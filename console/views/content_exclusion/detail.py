@@ -52,7 +52,7 @@ class ExclusionForm(RepositoryFileForm):
     )
 
 
-Rule = tuple[str, str]  # the name of a repository, or "" for all, and a glob
+Rule = tuple[str, str]  # a repository's name and a glob; the name "" means all repositories
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +90,8 @@ def exclusion(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     """Show or process the editor.
 
     `step` names the button that the user pressed. `add` and `remove-N` change the list of rules.
-    `list` and `yaml` switch to the other editor. `test` tests a path, and `review` shows the
-    changes. `edit` returns from the review to the editor.
+    `list` and `yaml` switch between the list and the YAML. `test` tests a path, and `review` shows
+    the changes. `edit` returns from the review to the editor.
     """
     current = get_policy(actor=member.actor)
     if request.method == "GET":
@@ -145,7 +145,9 @@ def _process_form(
         return _render_page(request, member, current, editor, status=400)
     if step != "review":
         return _render_page(request, member, current, _apply_step(editor, exclusions, step))
-    base = current  # the policy in which the rules are replaced
+    # The rules are replaced in the version that the user has seen, so that the review can tell the
+    # user's changes from changes that others have saved since.
+    base = current
     if expected_version != current.version:
         base = find_version(actor=member.actor, version=expected_version)
     policy = msgspec.structs.replace(base.policy, content_exclusion=exclusions)
@@ -184,7 +186,7 @@ def _read_rules(form_data: QueryDict, step: str) -> list[Rule]:
         parse_whole_number(step.removeprefix("remove-")) if step.startswith("remove-") else None
     )
     remaining = [rule for number, rule in enumerate(rules) if number != removed_number]
-    return [rule for rule in remaining if rule[1]]
+    return [(name, glob) for name, glob in remaining if glob]
 
 
 def _list_rules(exclusions: Mapping[str, tuple[str, ...]]) -> list[Rule]:

@@ -43,10 +43,10 @@ def device(request: HttpRequest, member: CurrentMember) -> HttpResponse:
         device_request = open_device_request(actor=member.actor, user_code=code, now=timezone.now())
     except NotFound as error:
         return _render_page(request, member, error=translate_error(error), code=code, status=404)
-    forgive_device_code(user_id=user_id)
+    forgive_device_code(user_id=user_id)  # only wrong codes count towards the user's limit
     if request.method == "GET":
         return _render_page(request, member, device_request=device_request)
-    # The page shows a tenant. The key must not be created in another one.
+    # The page showed a tenant. The API key must not be created in another one.
     if request.POST.get("tenant") != member.actor.tenant_id:
         error_text = gettext("You have since switched to another tenant. Check the request again.")
         return _render_page(

@@ -44,8 +44,8 @@ CLIENTS: Final = frozenset({"caret-ls"})  # OAuth client IDs
 _GRANT_TYPE: Final = "urn:ietf:params:oauth:grant-type:device_code"
 _FORM_TYPE: Final = "application/x-www-form-urlencoded"
 _MAX_BODY_BYTES: Final = 8 * 1024
-# The status that oauthlib expects. For other results it is None, and oauthlib responds with
-# invalid_grant.
+# The status that oauthlib expects for the result of a poll. A result without a status, such as an
+# unknown device code, makes oauthlib respond with invalid_grant.
 _STATUSES: Final = {
     PollResult.PENDING: DeviceCodeGrant.DEVICE_CODE_PENDING,
     PollResult.SLOW_DOWN: DeviceCodeGrant.DEVICE_CODE_SLOW_DOWN,
@@ -70,7 +70,7 @@ class DeviceFlowValidator(RequestValidator):  # type: ignore[misc]  # oauthlib h
     def authenticate_client_id(
         self, client_id: str, request: Any, *args: Any, **kwargs: Any
     ) -> bool:
-        request.client = SimpleNamespace(client_id=client_id)
+        request.client = SimpleNamespace(client_id=client_id)  # oauthlib reads it later
         return client_id in CLIENTS
 
     def validate_grant_type(
@@ -92,7 +92,10 @@ class DeviceFlowValidator(RequestValidator):  # type: ignore[misc]  # oauthlib h
     def validate_device_code(
         self, client_id: str, code: str, request: Any, *args: Any, **kwargs: Any
     ) -> str | None:
-        """Return the status of a device code. If the user has confirmed, create the key."""
+        """Return the status of a device code; None: the code is unknown or was used before.
+
+        If the user has confirmed the request, create the API key.
+        """
         poll = poll_device_request(
             device_code=code,
             address=self._address,
@@ -171,12 +174,13 @@ def device_authorization(request: HttpRequest, body: str) -> HttpResponse:
         page_url,
         expires_in=int(LIFETIME.total_seconds()),
         interval=INTERVAL_S,
-        verification_uri_complete=page_url + "?code={user_code}",
+        verification_uri_complete=page_url + "?code={user_code}",  # oauthlib inserts the code
         user_code_generator=generate_user_code,
     )
-    _, codes, status = endpoint.create_device_authorization_response(
+    _headers, codes, status = endpoint.create_device_authorization_response(
         request.path, "POST", body, dict(request.headers)
     )
+    # `editor` and `machine` are not in RFC 8628. They tell the user which editor asks.
     fields = dict(parse_qsl(body, keep_blank_values=True))
     try:
         create_device_request(

@@ -145,9 +145,14 @@ def editors(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     context = {
         "own_clients": own_clients,
         "other_editors": other_editors,
+        # True: there is a file for each client and each editor.
         "is_complete": all(line.file_name for line in (*own_clients, *other_editors)),
         "tabs": [
-            Tab(editor.name, f"{url}?editor={editor.code}#settings", editor is shown_settings)
+            Tab(
+                editor.name,
+                f"{url}?editor={editor.code}#settings",
+                is_current=editor is shown_settings,
+            )
             for editor in all_settings
         ],
         "editor_settings": shown_settings,

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
@@ -31,14 +31,19 @@ from tenants.usage.reports.experiments import (
 )
 from tenants.usage.reports.queries import PERMISSIONS, ReportKind
 
-_VariantOfExperiment = tuple[ExperimentView, VariantView]  # a row of the CSV file
+
+class _VariantOfExperiment(NamedTuple):
+    """A row of the CSV file."""
+
+    experiment: ExperimentView
+    variant: VariantView
 
 
 @dataclass(frozen=True, slots=True)
 class ExperimentMetric:
     name: str  # attribute of VariantMetrics
     title: str | Promise
-    better: str  # more | less: which value is better
+    better: str  # more | less: more means that a greater value is better
     is_share: bool  # False: milliseconds
 
 
@@ -88,7 +93,9 @@ class ExperimentPage(Page[ExperimentView]):
 def _find_experiments(query: ListQuery) -> ExperimentPage:
     usage_filters = read_usage_filters(query.request, now=query.now)
     experiments_report = read_experiments(actor=query.actor, query=usage_filters.report_query)
-    return ExperimentPage(experiments_report.experiments, None, experiments_report)
+    return ExperimentPage(
+        experiments_report.experiments, next_cursor=None, report=experiments_report
+    )
 
 
 def _build_context(query: ListQuery, page: ExperimentPage) -> dict[str, Any]:
@@ -153,7 +160,8 @@ def _judge_difference(
 ) -> tuple[str, str]:
     """Return the kind of the badge, and the verdict.
 
-    `has_few_suggestions`: the variant has too few for shares, that is, fewer than MIN_SHOWN.
+    `has_few_suggestions`: fewer than MIN_SHOWN suggestions of the variant were shown. These are too
+    few to judge a share.
     """
     if difference is None:
         return "off", ""
@@ -206,7 +214,7 @@ def _build_count_column(name: str) -> Callable[[_VariantOfExperiment], Value]:
     """Return the column of a counter; suppressed variants have no value."""
 
     def read_value(row: _VariantOfExperiment) -> Value:
-        counts = row[1].row.counts
+        counts = row.variant.row.counts
         return None if counts is None else getattr(counts, name)
 
     return read_value
@@ -222,7 +230,7 @@ def _build_estimate_column(
     """
 
     def read_value(row: _VariantOfExperiment) -> Value:
-        estimate: IntervalEstimate | None = getattr(getattr(row[1], group), metric)
+        estimate: IntervalEstimate | None = getattr(getattr(row.variant, group), metric)
         return None if estimate is None else getattr(estimate, part)
 
     return read_value
@@ -230,10 +238,10 @@ def _build_estimate_column(
 
 def _build_columns() -> dict[str, Callable[[_VariantOfExperiment], Value]]:
     columns: dict[str, Callable[[_VariantOfExperiment], Value]] = {
-        "experiment": lambda row: row[0].name,
-        "variant": lambda row: row[1].name,
-        "control": lambda row: row[1].is_control,
-        "users": lambda row: row[1].row.users,
+        "experiment": lambda row: row.experiment.name,
+        "variant": lambda row: row.variant.name,
+        "control": lambda row: row.variant.is_control,
+        "users": lambda row: row.variant.row.users,
         "requests": _build_count_column("requests"),
         "shown": _build_count_column("shown"),
     }
@@ -256,7 +264,9 @@ _EXPERIMENTS: Final = ListPage(
     csv=CsvFile(
         "experiments",
         _build_columns(),
-        split=lambda experiment: [(experiment, variant) for variant in experiment.variants],
+        split=lambda experiment: [
+            _VariantOfExperiment(experiment, variant) for variant in experiment.variants
+        ],
         notes=_list_notes,
     ),
 )
@@ -265,6 +275,7 @@ _EXPERIMENTS: Final = ListPage(
 @require_GET
 @member_required
 def experiments(request: HttpRequest, member: CurrentMember) -> HttpResponse:
+    # One of the permissions is enough.
     if not any(map(member.actor.has_permission, PERMISSIONS[ReportKind.QUALITY])):
         raise PermissionDenied
     return _EXPERIMENTS.render(request, member)

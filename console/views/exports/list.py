@@ -74,7 +74,7 @@ class NewExportForm(DateRangeForm):
         field = self.fields["definition"]
         assert isinstance(field, forms.ChoiceField)
         field.choices = [(definition.name, gettext(definition.title)) for definition in definitions]
-        # An evidence pack has only one format, so the field is ignored.
+        # An evidence pack has only one format, so the field `format` is ignored.
         self.fields["format"].required = self.data.get("definition") != PACK
 
     def to_request(self) -> ExportRequest:
@@ -104,7 +104,7 @@ def new(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     form = NewExportForm(request.POST, definitions=definitions)
     if form.is_valid() and _request_export(request, member, form):
         return redirect("console:exports")
-    return _render_form(request, member, form, 400)
+    return _render_form(request, member, form, status=400)
 
 
 def _request_export(request: HttpRequest, member: CurrentMember, form: NewExportForm) -> bool:
@@ -112,6 +112,7 @@ def _request_export(request: HttpRequest, member: CurrentMember, form: NewExport
     try:
         request_export(actor=member.actor, export_request=form.to_request(), now=timezone.now())
     except InvalidValue as error:
+        # The form calls the bounds of the period `first` and `last`.
         field = {"since": "first", "until": "last"}.get(error.field, error.field)
         form.add_error(field if field in form.fields else None, translate_error(error))
         return False
@@ -129,7 +130,7 @@ def _render_form(
 
 
 def _initial_values(request: HttpRequest) -> dict[str, object]:
-    """Return the form's first values: those in the URL, or else the previous month as CSV."""
+    """Return the form's initial values. Without a period in the URL, it is the previous month."""
     last = timezone.now().astimezone(UTC).date().replace(day=1) - timedelta(days=1)
     return {
         "definition": request.GET.get("definition", ""),

@@ -45,9 +45,9 @@ class ExportRow:
 
 
 def row_of(export: ExportView, titles: dict[str, str]) -> ExportRow:
-    """Return the row. `titles` are by definition name.
+    """Return the row. `titles` maps names of definitions to titles.
 
-    If this release has no such definition, its name is the title.
+    A definition that this release no longer has is shown by its name.
     """
     kind, state = _STATES[export.state]
     return ExportRow(

@@ -45,7 +45,7 @@ class UploadForm(forms.Form):
 
     def clean_proof(self) -> UploadedFile[bytes] | None:
         proof: UploadedFile[bytes] | None = self.cleaned_data["proof"]
-        file = self.cleaned_data.get("file")
+        file = self.cleaned_data.get("file")  # Django cleans the fields in their order
         # Only an evidence pack contains its own proof.
         if proof is None and file is not None and not _is_pack(file):
             raise forms.ValidationError(gettext("Also choose the proof file."))
@@ -92,8 +92,8 @@ def _is_pack(file: UploadedFile[bytes]) -> bool:
 def _verify_file(file: IO[bytes], proof: bytes | None, keys: PublicKeys) -> Document:
     """Verify the file and return the signed document. Raises BrokenExport.
 
-    `proof` is None for an evidence pack, which contains its own proof. A pack that comes with a
-    proof is verified by both.
+    `proof` is None for an evidence pack that was uploaded alone: it contains its own proof. If a
+    pack was uploaded with a proof, both proofs are verified.
     """
     if proof is None:
         return verify_pack(file, keys)

@@ -46,5 +46,6 @@ def rest_api(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     }
     context = {"swagger": json.dumps(swagger)}
     response = render_page(request, member, "console/help/rest_api.html", context)
+    # The style sheet of Swagger UI contains images.
     response["Content-Security-Policy"] = policy_with_data_images()
     return response

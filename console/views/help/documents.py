@@ -57,7 +57,10 @@ def documents_by_name() -> Mapping[str, Document]:
 
 @lru_cache(maxsize=1)
 def _read_groups(folder: Path, _version: int) -> Sequence[DocumentGroup]:
-    """Read and render the documents. `_version` changes with the files, and is for the cache."""
+    """Read and render the documents.
+
+    `_version` changes with the files. It is a parameter only so that lru_cache then reads again.
+    """
     groups = list(_list_documents((folder / "README.md").read_text()))
     names = {name for _, rows in groups for name, _ in rows}
     return tuple(

@@ -61,7 +61,7 @@ def get_key_or_404(member: CurrentMember, lookup_id: str) -> KeyView:
 
 @require_http_methods(["GET", "POST"])
 @member_required
-@permission_required(Permission.REVOKE_KEYS, Permission.MANAGE_OWN_KEYS)
+@permission_required(Permission.REVOKE_KEYS, Permission.MANAGE_OWN_KEYS)  # one is enough
 @step_up_required
 def revoke(request: HttpRequest, member: CurrentMember, lookup_id: str) -> HttpResponse:
     api_key = get_key_or_404(member, lookup_id)

@@ -28,12 +28,12 @@ from tenants.identity.api_keys.validation import MAX_NAME_CHARS
 # Values of `lifetime`, besides numbers of days.
 NEVER: Final = "never"
 ON_A_DAY: Final = "day"
-KEEP: Final = "keep"
+KEEP: Final = "keep"  # only for a rotation
 _LIFETIMES_DAYS: Final = (1, 7, 30, 90, 180, 365)
 _DEFAULT_DAYS: Final = 90
 _MAX_YEAR: Final = 9_000  # well before 9999, the last year of Python's dates
 _MAX_NETWORKS_CHARS: Final = 2_000
-# Hours for which the old secret stays valid after a rotation.
+# Hours for which the old secret stays valid after a rotation. The last is the maximum.
 _OVERLAPS_H: Final = (0, 1, 24, 72, MAX_OVERLAP // timedelta(hours=1))
 
 
@@ -59,7 +59,10 @@ class KeyLifetimeForm(forms.Form):
         return self.cleaned_data
 
     def expires_at(self, now: datetime) -> datetime | None:
-        """Return when the key expires; None: never. A day ends in the user's time zone."""
+        """Return when the key expires; None: never.
+
+        A chosen day is the last one: the key expires when it ends in the user's time zone.
+        """
         lifetime = self.cleaned_data["lifetime"]
         if lifetime == NEVER:
             return None
@@ -137,6 +140,7 @@ class NewKeyForm(BaseKeyForm):
 
     def clean(self) -> dict[str, Any]:
         super().clean()
+        # An invalid owner is not in `cleaned_data`, and has its own error.
         if not self._is_service() and self.cleaned_data.get("owner") == "":
             self.add_error("owner", gettext("Enter the owner of the key."))
         if "kind" in self.cleaned_data and not self.read_scopes():

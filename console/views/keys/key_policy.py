@@ -1,6 +1,7 @@
 """The page for the policy's rules about API keys.
 
-The rules are: whether members create own keys, the maximum lifetime, and revocation of idle keys.
+The rules are: whether members may create their own keys, the maximum lifetime of keys, and the
+revocation of idle keys.
 """
 
 from typing import Final

@@ -44,7 +44,7 @@ from tenants.identity.api_keys.validation import KeyRequest
 from tenants.identity.members.search import find_member_by_email, list_emails
 from tenants.policy.queries import get_policy
 
-_FORM: Final = "new-key"  # purpose of the form token
+_FORM: Final = "new-key"  # purpose of the form token, which can be used only once
 # The form field that shows an error of `create_key`, by the field that the error names.
 _FIELDS: Final = {"owner_id": "owner", "expires_at": "lifetime", "scopes": "preset"}
 
@@ -63,9 +63,12 @@ KEY_ORDERS: Final = SortOrders(
 
 
 class KeyFilterForm(forms.Form):
-    q = forms.CharField(label=_("Search"), max_length=100, required=False, widget=forms.TextInput(
-        {"type": "search", "placeholder": _("Name, owner or cpk_…")}
-    ))  # fmt: skip
+    q = forms.CharField(
+        label=_("Search"),
+        max_length=100,
+        required=False,
+        widget=forms.TextInput({"type": "search", "placeholder": _("Name, owner or cpk_…")}),
+    )
     kind = forms.ChoiceField(
         label=_("Kind"),
         required=False,
@@ -138,7 +141,11 @@ def _build_tabs(request: HttpRequest, current: KeyConcern | None, counts: KeyCou
         KeyConcern.LEAKED: (gettext("Leaked"), counts.leaked),
     }
     return [
-        Tab(f"{title} {number}", with_query(request, concern=concern), concern is current)
+        Tab(
+            f"{title} {number}",
+            with_query(request, concern=concern),
+            is_current=concern is current,
+        )
         for concern, (title, number) in titles_and_counts.items()
     ]
 

@@ -28,7 +28,7 @@ from tenants.identity.api_keys.operations import CreatedKey, KeyRotation, rotate
 from tenants.identity.api_keys.queries import KeyView
 from tenants.policy.queries import get_policy
 
-_FORM: Final = "rotate-key"  # purpose of the form token
+_FORM: Final = "rotate-key"  # purpose of the form token, which can be used only once
 # The form field that shows an error of `rotate_key`, by the field that the error names.
 _FIELDS: Final = {"expires_at": "lifetime", "overlap_hours": "overlap", "reason": "reason"}
 

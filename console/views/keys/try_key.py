@@ -1,8 +1,8 @@
 """The test of an API key: the console requests a small completion from the gateway.
 
-The console never stores a key's text, so the request must contain the text. The page that shows a
-new key sends it, or the user pastes it. The gateway is called only with keys that the member may
-see in the console.
+The console never stores a key's text, so the browser must send the text. The page that shows a new
+key has the text; on other pages, the user pastes it. The gateway is called only with keys that the
+member may see in the console.
 """
 
 import json
@@ -195,7 +195,8 @@ def _read_completion(body: dict[str, object]) -> str:
     if not isinstance(first, dict):
         return ""
     message = first.get("message")
-    return str(first.get("text") or (message.get("content") if isinstance(message, dict) else ""))
+    content = message.get("content") if isinstance(message, dict) else None
+    return str(first.get("text") or content or "")  # `text` of /v1/completions, `content` of chat
 
 
 def _build_failure(message: str, took: str = "") -> KeyTest:

@@ -184,6 +184,7 @@ def _change_role(
     text = gettext("%(name)s now has the role %(role)s.")
     names = {"name": target.name or target.email, "role": ROLE_LABELS[change.member.role]}
     edit_url = reverse("console:members-role", args=[target.user_id])
+    # `target` was read before the change, so it has the previous role.
     toast(request, text % names, undo_url=f"{edit_url}?to={target.role}")
     _warn_about_unowned_keys(request, change.unowned_keys)
     return True

@@ -40,9 +40,9 @@ from tenants.identity.invitations.queries import (
 from tenants.identity.teams.search import TeamFilter, find_teams
 from tenants.security.authorization.actor import Actor
 
-# An invitation with one of these roles requires a step-up.
+# An invitation with one of these roles requires a step-up, that is, a recent authentication.
 _ROLES_WITH_STEP_UP: Final = frozenset({Role.OWNER, Role.ADMINISTRATOR})
-MAX_ADDRESSES: Final = 200  # in one form; the tenant's daily limit is 50 by default
+MAX_ADDRESSES: Final = 200  # in one form. The tenant's daily limit, 50 by default, may be higher.
 _MAX_ADDRESSES_CHARS: Final = 30_000  # 150 for each of MAX_ADDRESSES
 # Kinds of the state's <c-badge>. The other states have "off".
 _TONES: Final = {InvitationState.OPEN: "busy", InvitationState.ACCEPTED: "good"}
@@ -99,7 +99,8 @@ def _parse_addresses(text: str) -> list[str]:
     """
     addresses: dict[str, None] = {}
     for part in re.split(r"[,;\n]", text):
-        # In a part with angle brackets, words without "@" are names, which are left out.
+        # In a part with angle brackets, an address is in brackets or contains "@". Other words are
+        # names, which are left out.
         words = re.findall(r"<[^<>]*>|[^\s<>]*@[^\s<>]*", part) if "<" in part else part.split()
         for email in words:
             addresses[email.strip("<> ").lower()] = None
@@ -210,6 +211,7 @@ class InvitationResult:
 def _invite_address(
     member: CurrentMember, email: str, role: Role, team_id: uuid.UUID | None
 ) -> InvitationResult:
+    """Create the invitation and e-mail it. Errors are in the result."""
     try:
         invitation = create_invitation(
             actor=member.actor,
@@ -237,7 +239,7 @@ def _show_results(
     form_data["emails"] = "\n".join(result.email for result in failed)
     new_form = InviteForm(form_data, actor=member.actor)
     new_form.full_clean()  # now, because a later validation would discard the error added below
-    if len(results) == 1:
+    if len(results) == 1:  # the form shows the error, and there is no list of results
         new_form.add_error("emails", results[0].message)
     num_created = len(results) - len(failed)
     status = 200 if num_created else (429 if limit_errors else 400)

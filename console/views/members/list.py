@@ -84,13 +84,13 @@ _MEMBERS: Final = ListPage(
     csv=CsvFile(
         "members",
         {
-            "email": lambda member: member.row.email,
-            "name": lambda member: member.row.name,
-            "role": lambda member: member.row.role,
-            "teams": lambda member: member.teams,
-            "signs_in_by": lambda member: ", ".join(member.row.signs_in_by),
-            "last_seen_at": lambda member: member.row.last_seen_at,
-            "member_since": lambda member: member.row.created_at,
+            "email": lambda list_row: list_row.row.email,
+            "name": lambda list_row: list_row.row.name,
+            "role": lambda list_row: list_row.row.role,
+            "teams": lambda list_row: list_row.teams,
+            "signs_in_by": lambda list_row: ", ".join(list_row.row.signs_in_by),
+            "last_seen_at": lambda list_row: list_row.row.last_seen_at,
+            "member_since": lambda list_row: list_row.row.created_at,
         },
     ),
 )

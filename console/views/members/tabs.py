@@ -14,6 +14,6 @@ def tabs(current_name: str) -> list[Tab]:
         "members-invitations": gettext("Invitations"),
     }
     return [
-        Tab(title, reverse(f"console:{name}"), name == current_name)
+        Tab(title, reverse(f"console:{name}"), is_current=name == current_name)
         for name, title in titles.items()
     ]

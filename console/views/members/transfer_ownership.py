@@ -1,4 +1,7 @@
-"""Transfer of the ownership to another member. Submitting the form requires a step-up."""
+"""Transfer of the ownership to another member.
+
+Submitting the form requires a step-up, that is, a recent authentication.
+"""
 
 import uuid
 

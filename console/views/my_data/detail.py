@@ -91,6 +91,7 @@ def agree(request: HttpRequest, member: CurrentMember, kind: str) -> HttpRespons
     consent_kind = _read_kind(kind)
     current_consent = get_own_consent(actor=member.actor).consent
     is_training = consent_kind is ConsentKind.TRAINING
+    # The user keeps the consent that they have given, and adds this kind.
     new_consent = UserConsent(
         content_capture=current_consent.content_capture or not is_training,
         training=current_consent.training or is_training,
@@ -113,11 +114,11 @@ def agree(request: HttpRequest, member: CurrentMember, kind: str) -> HttpRespons
 @require_http_methods(["GET", "POST"])
 @member_required
 def withdraw(request: HttpRequest, member: CurrentMember, kind: str) -> HttpResponse:
-    """Withdraw consent after one confirmation.
+    """Withdraw consent after one confirmation (POST).
 
-    Withdrawing consent to content capture also withdraws consent to training, which requires it.
-
-    Withdrawing must be as easy as giving consent (GDPR, Article 7(3)).
+    There is no other step, because withdrawing must be as easy as giving consent (GDPR, Article
+    7(3)). Withdrawing consent to content capture also withdraws consent to training, which requires
+    it.
     """
     consent_kind = _read_kind(kind)
     current_consent = get_own_consent(actor=member.actor).consent
@@ -146,6 +147,7 @@ def download_own_bundle(request: HttpRequest, member: CurrentMember) -> HttpResp
     bundle_request = BundleRequest(
         require_own_user_id(member.actor), reason="", limits=BUNDLE_LIMITS
     )
+    # Without a bundle, the page shows why.
     return download_bundle(request, member, bundle_request) or redirect("console:own")
 
 

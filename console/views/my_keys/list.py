@@ -34,7 +34,7 @@ from tenants.identity.api_keys.search import KeyFilter, find_keys
 from tenants.identity.api_keys.validation import KeyRequest
 from tenants.identity.own_keys.operations import OwnKeyTerms, create_own_key, find_own_key_terms
 
-_FORM: Final = "my-key"  # purpose of the form token
+_FORM: Final = "my-key"  # purpose of the form token, which can be used only once
 # The form field that shows an error of `create_own_key`, by the field that the error names.
 _FORM_FIELDS: Final = {"expires_at": "lifetime", "scopes": "modes"}
 # Values of the filter `origin`.
@@ -82,7 +82,7 @@ def _find_own_keys(query: ListQuery) -> Page[KeyLine]:
         text=query.filters.get("q", ""),
         state=KeyState(state) if state else None,
         owner_id=query.actor.user_id,
-        is_device=(origin == _DEVICES) if origin else None,
+        is_device=(origin == _DEVICES) if origin else None,  # None: keys of both origins
         order=query.sorting.order,
         is_descending=query.sorting.is_descending,
     )

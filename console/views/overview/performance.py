@@ -125,6 +125,7 @@ def _to_top_line(
     usage_filters: UsageFilters, usage_overview: Overview, group_by: GroupBy, row: ReportRow
 ) -> TopLine:
     assert row.counts is not None
+    # `quality` is None if the user may not see quality figures.
     acceptance_rate = acceptance(row.counts) if usage_overview.quality is not None else None
     return TopLine(
         name=display_name(group_by.value, row.label) or gettext("unknown"),

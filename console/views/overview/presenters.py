@@ -40,7 +40,8 @@ SOURCES: Final[dict[CounterSource, str | Promise]] = {
     CounterSource.CLIENT: _("Reported by the client"),
 }
 
-# A relative change of a latency or of the load up to this counts as random variation.
+# A relative change of a latency, or of the engine load, counts as random variation if it is not
+# greater than this.
 _NOISE: Final = 0.05
 
 
@@ -205,6 +206,7 @@ def _build_accepted_figure(usage_filters: UsageFilters, usage_overview: Overview
 def build_acceptance_figure(
     usage_filters: UsageFilters, now: ReportRow, before: ReportRow
 ) -> OverviewFigure:
+    """Return the figure. `now` is the total of the period, `before` of the previous period."""
     return _build_share_figure(
         gettext("Acceptance rate"),
         _compare_share(
@@ -257,8 +259,8 @@ def _compare_share(
 ) -> _ComparedShare:
     """Compare a share with the previous period.
 
-    `counts` are those of the period and of the previous one; None: suppressed. `better` is "more"
-    or "less".
+    `counts` has the counters of the period, then those of the previous period; None: suppressed.
+    `better` is "more" or "less".
     """
     now, before = (None if figures is None else metric(figures) for figures in counts)
     noise = share_noise(

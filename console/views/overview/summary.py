@@ -188,7 +188,10 @@ def _to_alert_line(alert: Alert, now: datetime) -> AlertLine:
 
 
 def _describe_alert(alert: Alert, *, has_expired: bool) -> str:
-    """Return the text of the alert. `has_expired` matters only for CERTIFICATE_EXPIRING."""
+    """Return the text of the alert, which may contain the placeholder `num`.
+
+    `has_expired` matters only for CERTIFICATE_EXPIRING, which comes last.
+    """
     match alert.kind:
         case AlertKind.KEY_LEAKED:
             return ngettext(

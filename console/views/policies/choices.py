@@ -25,7 +25,7 @@ from tenants.policy.availability.enforcement import (
 from tenants.policy.availability.model_offers import ModelOffer, get_offers
 from tenants.security.authorization.actor import Actor
 
-# By field of a policy: why it is not enforced now, and what an operator must do.
+# Why a field of a policy is not enforced now, and what an operator must do; by the field's name.
 WHY_NOT_ENFORCED: Final[dict[str, str | Promise]] = {
     "has_public_code_filter": _(
         "Not enforced: the gateways have no index of public code. An operator must build "
@@ -76,7 +76,7 @@ def build_model_choices(
         tier_labels.setdefault(offer.name, []).append(str(TIER_LABELS[offer.tier]))
         titles.setdefault(offer.name, offer.title)
     offered_choices = [
-        (name, f"{title} ({name})" if tier else _label(title, name, tier_labels[name]))
+        (name, f"{title} ({name})" if tier else _label_with_tiers(title, name, tier_labels[name]))
         for name, title in titles.items()
     ]
     gone_label = gettext("%(name)s (no longer offered)")
@@ -117,5 +117,5 @@ def list_unavailability_notes(policy: TenantPolicy, choices: PolicyChoices) -> d
     return notes
 
 
-def _label(title: str, name: str, tiers: list[str]) -> str:
+def _label_with_tiers(title: str, name: str, tiers: list[str]) -> str:
     return f"{title} ({name}) · {', '.join(tiers)}"

@@ -43,7 +43,10 @@ def list_value_groups(
     *,
     notes: Mapping[str, list[str]] | None = None,
 ) -> list[ValueGroup]:
-    """Return all fields by section. `decided_by` and `notes` are by the name of the field."""
+    """Return all fields by section. `decided_by` and `notes` map names of fields to their values.
+
+    Without `decided_by`, the tenant's policy sets all values.
+    """
     overrides_by_field, notes_by_field = decided_by or {}, notes or {}
     return [
         ValueGroup(

@@ -187,7 +187,7 @@ class FieldGroup:
 def iterate_field_groups(form: PolicyForm) -> Iterator[FieldGroup]:
     """Yield the groups in the order of the page, without empty ones.
 
-    The fields of the default models differ by tenant, so their group is not in `_GROUPS`.
+    The second group, the default models, is not in `_GROUPS`, because its fields differ by tenant.
     """
     for title, lead, rows in (_GROUPS[0], _build_default_models_group(form), *_GROUPS[1:]):
         if rows:

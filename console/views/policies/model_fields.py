@@ -46,7 +46,7 @@ def add_default_model_fields(
 ) -> None:
     """Add the fields of each tier that has models to choose from.
 
-    These are the model for all other languages, and rows of a language and its model.
+    These are rows of a language and its model, and a model for all other languages.
     """
     for tier in Tier:
         current = policy.default_models.get(tier, {})

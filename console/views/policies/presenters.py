@@ -71,6 +71,7 @@ def names_or_all(names: frozenset[str] | None) -> list[str]:
 
 
 def days_or_none(days: int | None, text_if_none: str) -> list[str]:
+    """Return one line: the number of days, or `text_if_none` if there is none."""
     if days is None:
         return [text_if_none]
     return [ngettext("%(days)s day", "%(days)s days", days) % {"days": format_number(days)}]

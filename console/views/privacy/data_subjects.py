@@ -58,6 +58,7 @@ class ErasureForm(ReasonForm):
 @member_required
 def search_person(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     may = member.actor.has_permission
+    # One of the two permissions is enough.
     if not may(Permission.EXPORT_DATA_SUBJECTS):
         member.actor.require(Permission.ERASE_DATA_SUBJECTS)
     form = PersonForm(request.GET if "email" in request.GET else None)

@@ -4,7 +4,7 @@ The list of withdrawals contains all erasures of captured content, also those wh
 withdrawal. The list of erasures contains the erasures of all data of a user or of the tenant.
 """
 
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from django.http import HttpRequest, HttpResponse
 from django.utils.functional import Promise
@@ -36,9 +36,20 @@ from tenants.privacy.consent.queries import (
 )
 from tenants.security.authorization.directory import MemberRow
 
-_MemberConsentRow = tuple[MemberRow, UserConsent]  # a member and their effective consent
-_WithdrawalRow = tuple[str | Promise, ContentErasureView]  # the text of the reason, and the erasure
-_ErasureRow = tuple[ErasureView, int]  # an erasure, and the number of erased rows
+
+class _MemberConsentRow(NamedTuple):
+    member: MemberRow
+    consent: UserConsent  # the member's effective consent
+
+
+class _WithdrawalRow(NamedTuple):
+    reason_text: str | Promise
+    erasure: ContentErasureView
+
+
+class _ErasureRow(NamedTuple):
+    erasure: ErasureView
+    num_rows: int  # rows erased so far
 
 
 def tabs(request: HttpRequest, member: CurrentMember) -> list[Tab]:
@@ -86,7 +97,7 @@ def _find_members(query: ListQuery) -> Page[_MemberConsentRow]:
     consents = find_effective_consents(
         actor=query.actor, user_ids=[row.user_id for row in page.rows]
     )
-    return map_page(page, lambda row: (row, consents.get(row.user_id, NO_CONSENT)))
+    return map_page(page, lambda row: _MemberConsentRow(row, consents.get(row.user_id, NO_CONSENT)))
 
 
 _MEMBERS: Final = ListPage(
@@ -96,11 +107,11 @@ _MEMBERS: Final = ListPage(
     csv=CsvFile(
         "consent",
         {
-            "email": lambda row: row[0].email,
-            "name": lambda row: row[0].name,
-            "content_capture": lambda row: row[1].content_capture,
-            "training": lambda row: row[1].training,
-            "member_since": lambda row: row[0].created_at,
+            "email": lambda row: row.member.email,
+            "name": lambda row: row.member.name,
+            "content_capture": lambda row: row.consent.content_capture,
+            "training": lambda row: row.consent.training,
+            "member_since": lambda row: row.member.created_at,
         },
     ),
 )
@@ -131,7 +142,12 @@ def receipts(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 
 def _find_withdrawals(query: ListQuery) -> Page[_WithdrawalRow]:
     page = list_content_erasures(actor=query.actor, limit=query.limit, cursor=query.cursor)
-    return map_page(page, lambda row: (CONTENT_ERASURE_REASONS.get(row.reason, row.reason), row))
+    return map_page(
+        page,
+        lambda erasure: _WithdrawalRow(
+            CONTENT_ERASURE_REASONS.get(erasure.reason, erasure.reason), erasure
+        ),
+    )
 
 
 _WITHDRAWALS: Final = ListPage(
@@ -141,13 +157,13 @@ _WITHDRAWALS: Final = ListPage(
     csv=CsvFile(
         "withdrawals",
         {
-            "user": lambda row: row[1].user_email or row[1].user_id,
-            "reason": lambda row: row[1].reason,
-            "items": lambda row: row[1].num_items,
-            "bytes": lambda row: row[1].num_bytes,
-            "destroyed_encryption_keys": lambda row: row[1].num_keys,
-            "unreadable_since": lambda row: row[1].requested_at,
-            "deleted_at": lambda row: row[1].finished_at,
+            "user": lambda row: row.erasure.user_email or row.erasure.user_id,
+            "reason": lambda row: row.erasure.reason,
+            "items": lambda row: row.erasure.num_items,
+            "bytes": lambda row: row.erasure.num_bytes,
+            "destroyed_encryption_keys": lambda row: row.erasure.num_keys,
+            "unreadable_since": lambda row: row.erasure.requested_at,
+            "deleted_at": lambda row: row.erasure.finished_at,
         },
     ),
 )
@@ -162,7 +178,7 @@ def withdrawals(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 
 def _find_erasures(query: ListQuery) -> Page[_ErasureRow]:
     page = list_erasures(actor=query.actor, limit=query.limit, cursor=query.cursor)
-    return map_page(page, lambda row: (row, sum(row.rows.values())))
+    return map_page(page, lambda erasure: _ErasureRow(erasure, num_rows=sum(erasure.rows.values())))
 
 
 _ERASURES: Final = ListPage(
@@ -172,11 +188,11 @@ _ERASURES: Final = ListPage(
     csv=CsvFile(
         "erasures",
         {
-            "user": lambda row: "" if row[0].user_id is None else str(row[0].user_id),
-            "reason": lambda row: row[0].reason,
-            "rows": lambda row: row[1],
-            "requested_at": lambda row: row[0].requested_at,
-            "erased_at": lambda row: row[0].finished_at,
+            "user": lambda row: "" if row.erasure.user_id is None else str(row.erasure.user_id),
+            "reason": lambda row: row.erasure.reason,
+            "rows": lambda row: row.num_rows,
+            "requested_at": lambda row: row.erasure.requested_at,
+            "erased_at": lambda row: row.erasure.finished_at,
         },
     ),
 )

@@ -86,6 +86,7 @@ def edit_content_capture(request: HttpRequest, member: CurrentMember) -> HttpRes
 
 def _review_change(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     """Show the review of the change, or the form with its errors. Raises NotFound."""
+    # No version has the number 0, so an invalid number raises NotFound.
     expected_version = parse_whole_number(request.POST.get("expected_version", "")) or 0
     base = find_version(actor=member.actor, version=expected_version)
     form = ContentCaptureForm(request.POST)

@@ -4,7 +4,7 @@ import io
 import json
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from typing import Final, NamedTuple
 from uuid import UUID
 
 from django import forms
@@ -65,12 +65,14 @@ class CertificateRow:
     method: str  # of the deletion
 
 
-_RunRow = tuple[str, RunView]  # the title of the data class, and the purge
+class _RunRow(NamedTuple):
+    title: str  # of the data class
+    run: RunView  # one purge of the data class
 
 
 def _find_runs(query: ListQuery) -> Page[_RunRow]:
     page = list_runs(actor=query.actor, limit=query.limit, cursor=query.cursor)
-    return map_page(page, lambda run: (gettext(DATA_CLASSES[run.data_class].title), run))
+    return map_page(page, lambda run: _RunRow(gettext(DATA_CLASSES[run.data_class].title), run))
 
 
 _RUNS: Final = ListPage(
@@ -80,15 +82,15 @@ _RUNS: Final = ListPage(
     csv=CsvFile(
         "purges",
         {
-            "class": lambda row: row[1].data_class,
-            "began_at": lambda row: row[1].began_at,
-            "finished_at": lambda row: row[1].finished_at,
-            "days": lambda row: row[1].days,
-            "before": lambda row: row[1].opening,
-            "created": lambda row: row[1].created,
-            "deleted": lambda row: row[1].deleted,
-            "after": lambda row: row[1].closing,
-            "on_hold": lambda row: row[1].held,
+            "class": lambda row: row.run.data_class,
+            "began_at": lambda row: row.run.began_at,
+            "finished_at": lambda row: row.run.finished_at,
+            "days": lambda row: row.run.days,
+            "before": lambda row: row.run.opening,
+            "created": lambda row: row.run.created,
+            "deleted": lambda row: row.run.deleted,
+            "after": lambda row: row.run.closing,
+            "on_hold": lambda row: row.run.held,
         },
     ),
 )

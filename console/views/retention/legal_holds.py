@@ -1,7 +1,7 @@
 """Legal holds. Purges keep the data that a hold covers until the hold is released."""
 
 from datetime import date, datetime, time, timedelta
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from django import forms
@@ -59,13 +59,15 @@ class HoldForm(ReasonForm):
     field_order = ("name", "user_email", "since", "until", "reason")
 
 
-_HoldRow = tuple[HoldView, str]  # a hold, and the text that says whose data it covers
+class _HoldRow(NamedTuple):
+    hold: HoldView
+    subject: str  # the text that says whose data the hold covers
 
 
 def _find_holds(query: ListQuery) -> Page[_HoldRow]:
     page = list_holds(actor=query.actor, limit=query.limit, cursor=query.cursor)
     emails = _find_emails_by_user(query.member, page.rows)
-    return map_page(page, lambda hold: (hold, _describe_subject(hold, emails)))
+    return map_page(page, lambda hold: _HoldRow(hold, _describe_subject(hold, emails)))
 
 
 _HOLDS: Final = ListPage(
@@ -78,13 +80,13 @@ _HOLDS: Final = ListPage(
     csv=CsvFile(
         "holds",
         {
-            "matter": lambda row: row[0].name,
-            "reason": lambda row: row[0].reason,
-            "user": lambda row: row[1],
-            "since": lambda row: row[0].since,
-            "until": lambda row: row[0].until,
-            "created_at": lambda row: row[0].created_at,
-            "released_at": lambda row: row[0].released_at,
+            "matter": lambda row: row.hold.name,
+            "reason": lambda row: row.hold.reason,
+            "user": lambda row: row.subject,
+            "since": lambda row: row.hold.since,
+            "until": lambda row: row.hold.until,
+            "created_at": lambda row: row.hold.created_at,
+            "released_at": lambda row: row.hold.released_at,
         },
     ),
 )
@@ -116,6 +118,7 @@ def create_hold(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     context = {
         "form": form,
         "effects": effects,
+        # Records that a purge would delete now without the hold.
         "num_saved": sum(effect.saved for effect in effects or ()),
     }
     status = 400 if form.errors else 200

@@ -90,7 +90,7 @@ def edit(request: HttpRequest, member: CurrentMember, data_class: str) -> HttpRe
     form = RetentionPeriodForm(
         DATA_CLASSES[chosen_class], request.GET if "days" in request.GET else None
     )
-    return _render_page(request, member, chosen_class, form, None)
+    return _render_page(request, member, chosen_class, form, save_form=None)
 
 
 def _save_period(
@@ -167,8 +167,8 @@ def _render_page(
 ) -> HttpResponse:
     """Show the form, with a preview if it contains valid days.
 
-    The form gets the version that is in force now. After a conflict, saving again replaces this
-    version.
+    The form gets the version that is in force now. So if the user saves again after a conflict, the
+    user's period replaces this version.
     """
     now = timezone.now()
     rule = find_rule(actor=member.actor, data_class=chosen_class)

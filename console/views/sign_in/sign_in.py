@@ -90,7 +90,7 @@ def _try_sign_in(request: HttpRequest, target: str) -> HttpResponse:
         return render_throttled_page(request, target, throttle)
     try:
         user = check_password(request, email=email, password=password)
-    except TooManyHashes:
+    except TooManyHashes:  # the password was not checked
         forgive_attempt(attempt)
         raise
     if user is None:
@@ -99,6 +99,7 @@ def _try_sign_in(request: HttpRequest, target: str) -> HttpResponse:
     # allauth's only function for a password that other code has checked. It requires the second
     # factor, if there is one, before the sign-in.
     login = Login(user=user, redirect_url=target, email_verification="none")
+    # With the version, the account adapter notices a password change during the sign-in.
     login.signal_kwargs = {PASSWORD_VERSION: compute_password_version(user.password)}
     response: HttpResponse = perform_password_login(request, {"email": user.email}, login)
     return response
@@ -130,7 +131,7 @@ def sign_out(request: HttpRequest) -> HttpResponse:
 @member_required
 def switch_tenant(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     if not set_session_tenant(request, TenantId(request.POST.get("tenant", ""))):
-        raise Http404
+        raise Http404  # the session may not use the tenant
     return redirect("console:overview")
 
 

@@ -1,4 +1,7 @@
-"""The page of sign-in settings; actions on required second factors and roles of SCIM groups."""
+"""The page of sign-in settings.
+
+Its actions require a second factor or make it optional, and set the roles of SCIM groups.
+"""
 
 import uuid
 

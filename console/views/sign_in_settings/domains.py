@@ -52,8 +52,9 @@ def claim(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 def verify(request: HttpRequest, member: CurrentMember, domain_id: uuid.UUID) -> HttpResponse:
     """Verify the domain by its TXT record.
 
-    If the tenant has an identity provider, the sessions of the domain's users end. The session of
-    this request continues (`exempt_session`).
+    If the tenant has an identity provider, the sessions of the domain's users end, because these
+    users must now sign in at the provider. The session of this request continues
+    (`exempt_session`).
     """
     actor = member.actor
     try:

@@ -19,7 +19,7 @@ from tenants.identity.scim.queries import list_group_roles
 from tenants.identity.scim.tokens import MAX_NAME_CHARS, list_scim_tokens
 from tenants.identity.sso.queries import get_rules
 
-TOKEN_FORM: Final = "scim-token"  # noqa: S105  # a form's name
+TOKEN_FORM: Final = "scim-token"  # noqa: S105  # purpose of the form token, not a token
 _MAX_DOMAIN_CHARS: Final = 253  # the limit of DNS
 
 
@@ -74,6 +74,7 @@ def render_settings_page(
         "tokens": [token for token in tokens if token.revoked_at is None],
         "num_revoked": sum(token.revoked_at is not None for token in tokens),
         "groups": list_group_roles(actor=actor),
+        # A group cannot make its members owners.
         "roles": [(role.value, name) for role, name in ROLE_LABELS.items() if role != Role.OWNER],
         "service_provider": build_service_provider_info(member),
         "can_change": actor.has_permission(Permission.WRITE_SIGN_IN_SETTINGS),

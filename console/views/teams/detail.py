@@ -235,7 +235,7 @@ def _render_page(
         "others": [],  # e-mail addresses that the form suggests
     }
     if reads_members:
-        context |= _list_members(team.id).page_context(request, member)
+        context |= _build_member_list(team.id).page_context(request, member)
     if reads_members and can_change:
         candidate_filter = MemberFilter(not_in_team_id=team.id)
         page = search_members(
@@ -245,7 +245,7 @@ def _render_page(
     return render_page(request, member, _PAGE, context, status=status)
 
 
-def _list_members(team_id: uuid.UUID) -> ListPage[_TeamMemberRow]:
+def _build_member_list(team_id: uuid.UUID) -> ListPage[_TeamMemberRow]:
     def find_members(query: ListQuery) -> Page[_TeamMemberRow]:
         member_filter = MemberFilter(team_id=team_id)
         page = search_members(

@@ -37,7 +37,7 @@ class ReportColumn:
 @dataclass(frozen=True, slots=True)
 class ReportTableRow:
     label: str
-    url: str  # the requests behind the row; "": none to list
+    url: str  # the list of the row's requests; "": they cannot be listed
     users: str  # number of active users; "": suppressed
     cells: list[tuple[str, str]]  # column title and value
     suppression_text: str  # the reason of the suppression; "": not suppressed
@@ -51,69 +51,156 @@ def _accepted_suggestions(counts: UsageCounters) -> float:
     return counts.accepted + counts.partially_accepted
 
 
-# Short names, so that the table of columns stays readable.
-_S, _C = CounterSource.SERVER, CounterSource.CLIENT
 COLUMNS: Final[dict[ReportKind, tuple[ReportColumn, ...]]] = {
     ReportKind.USAGE: (
-        ReportColumn("requests", _("Requests"), _("All requests, however they ended."), _S,
-               lambda counts: counts.requests),
-        ReportColumn("suggestions", _("Suggestions"), _("Requests that completed with text."), _S,
-               lambda counts: counts.suggestions),
-        ReportColumn("cancellation", _("Cancelled"),
-               _("Share of requests that were cancelled or superseded."), _S, cancellation,
-               format_share),
-        ReportColumn("prompt_tokens", _("Prompt tokens"), _("In all requests."), _S,
-               lambda counts: counts.prompt_tokens),
-        ReportColumn("cached", _("From cache"),
-               _("Share of prompt tokens that came from the cache, for requests whose "
-                 "engine reported it."), _S,
-               _cached_share, format_share),
-        ReportColumn("generated_tokens", _("Generated tokens"), _("In all requests."), _S,
-               lambda counts: counts.generated_tokens),
-        ReportColumn("errors", _("Errors"), _("Requests that ended with an error."), _S,
-               lambda counts: counts.errors),
+        ReportColumn(
+            "requests",
+            _("Requests"),
+            _("All requests, however they ended."),
+            CounterSource.SERVER,
+            lambda counts: counts.requests,
+        ),
+        ReportColumn(
+            "suggestions",
+            _("Suggestions"),
+            _("Requests that completed with text."),
+            CounterSource.SERVER,
+            lambda counts: counts.suggestions,
+        ),
+        ReportColumn(
+            "cancellation",
+            _("Cancelled"),
+            _("Share of requests that were cancelled or superseded."),
+            CounterSource.SERVER,
+            cancellation,
+            format_share,
+        ),
+        ReportColumn(
+            "prompt_tokens",
+            _("Prompt tokens"),
+            _("In all requests."),
+            CounterSource.SERVER,
+            lambda counts: counts.prompt_tokens,
+        ),
+        ReportColumn(
+            "cached",
+            _("From cache"),
+            _(
+                "Share of prompt tokens that came from the cache, for requests whose "
+                "engine reported it."
+            ),
+            CounterSource.SERVER,
+            _cached_share,
+            format_share,
+        ),
+        ReportColumn(
+            "generated_tokens",
+            _("Generated tokens"),
+            _("In all requests."),
+            CounterSource.SERVER,
+            lambda counts: counts.generated_tokens,
+        ),
+        ReportColumn(
+            "errors",
+            _("Errors"),
+            _("Requests that ended with an error."),
+            CounterSource.SERVER,
+            lambda counts: counts.errors,
+        ),
     ),
     ReportKind.QUALITY: (
-        ReportColumn("shown", _("Shown"), _("Suggestions that an editor showed."), _C,
-               lambda counts: counts.shown),
-        ReportColumn("accepted", _("Accepted"),
-               _("Shown suggestions that were accepted fully or partially."), _C,
-               _accepted_suggestions),
-        ReportColumn("acceptance", _("Acceptance rate"), _("Share of shown suggestions that were "
-                                                      "accepted."), _C, acceptance,
-               format_share),
-        ReportColumn("completion_acceptance", _("CAR"),
-               _("Completion acceptance rate: share of accepted suggestions among those "
-                 "accepted or shown for at least 750 ms."), _C,
-               completion_acceptance, format_share),
-        ReportColumn("weighted_acceptance", _("wCAR"), _("Weighted completion acceptance rate: "
-                                                         "CAR weighted by characters."), _C,
-               weighted_acceptance, format_share),
-        ReportColumn("persistence_30", _("Persisted after 30 s"),
-               _("Share of accepted suggestions of which at least 67% is left after 30 "
-                 "seconds, among those checked at that time."),
-               _C, lambda counts: persistence(counts, span_s=30), format_share),
-        ReportColumn("persistence_1800", _("Persisted after 30 min"),
-               _("Share of accepted suggestions of which at least 67% is left after 30 "
-                 "minutes, among those checked at that time."), _C,
-               lambda counts: persistence(counts, span_s=1_800), format_share),
-        ReportColumn("completed_code", _("Completed code"),
-               _("Share of accepted characters among all accepted and typed characters."), _C,
-               completed_code, format_share),
-        ReportColumn("validity", _("Valid syntax"),
-               _("Share of syntax-checked completions that the syntax check neither truncated "
-                 "nor withheld."), _S,
-               validity, format_share),
+        ReportColumn(
+            "shown",
+            _("Shown"),
+            _("Suggestions that an editor showed."),
+            CounterSource.CLIENT,
+            lambda counts: counts.shown,
+        ),
+        ReportColumn(
+            "accepted",
+            _("Accepted"),
+            _("Shown suggestions that were accepted fully or partially."),
+            CounterSource.CLIENT,
+            _accepted_suggestions,
+        ),
+        ReportColumn(
+            "acceptance",
+            _("Acceptance rate"),
+            _("Share of shown suggestions that were accepted."),
+            CounterSource.CLIENT,
+            acceptance,
+            format_share,
+        ),
+        ReportColumn(
+            "completion_acceptance",
+            _("CAR"),
+            _(
+                "Completion acceptance rate: share of accepted suggestions among those "
+                "accepted or shown for at least 750 ms."
+            ),
+            CounterSource.CLIENT,
+            completion_acceptance,
+            format_share,
+        ),
+        ReportColumn(
+            "weighted_acceptance",
+            _("wCAR"),
+            _("Weighted completion acceptance rate: CAR weighted by characters."),
+            CounterSource.CLIENT,
+            weighted_acceptance,
+            format_share,
+        ),
+        ReportColumn(
+            "persistence_30",
+            _("Persisted after 30 s"),
+            _(
+                "Share of accepted suggestions of which at least 67% is left after 30 "
+                "seconds, among those checked at that time."
+            ),
+            CounterSource.CLIENT,
+            lambda counts: persistence(counts, span_s=30),
+            format_share,
+        ),
+        ReportColumn(
+            "persistence_1800",
+            _("Persisted after 30 min"),
+            _(
+                "Share of accepted suggestions of which at least 67% is left after 30 "
+                "minutes, among those checked at that time."
+            ),
+            CounterSource.CLIENT,
+            lambda counts: persistence(counts, span_s=1_800),
+            format_share,
+        ),
+        ReportColumn(
+            "completed_code",
+            _("Completed code"),
+            _("Share of accepted characters among all accepted and typed characters."),
+            CounterSource.CLIENT,
+            completed_code,
+            format_share,
+        ),
+        ReportColumn(
+            "validity",
+            _("Valid syntax"),
+            _(
+                "Share of syntax-checked completions that the syntax check neither truncated "
+                "nor withheld."
+            ),
+            CounterSource.SERVER,
+            validity,
+            format_share,
+        ),
     ),
-}  # fmt: skip
+}
 
 
 def list_titled_columns(kind: ReportKind) -> list[tuple[str, ReportColumn]]:
-    """Return the columns with their titles, translated once for all rows (see `cells`)."""
+    """Return the columns with their titles, translated once for all rows (see `format_cells`)."""
     return [(str(column.title), column) for column in COLUMNS[kind]]
 
 
-def cells(
+def format_cells(
     row: ReportRow, titled_columns: Sequence[tuple[str, ReportColumn]]
 ) -> list[tuple[str, str]]:
     """Return the title and the formatted value of each column; [] if the row is suppressed."""

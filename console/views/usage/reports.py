@@ -32,7 +32,7 @@ from console.views.usage.presenters import (
     MetricFunction,
     ReportColumn,
     ReportTableRow,
-    cells,
+    format_cells,
     list_titled_columns,
 )
 from console.views.usage.tabs import tabs
@@ -88,6 +88,7 @@ def quality(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 
 
 def _show_report(request: HttpRequest, member: CurrentMember, kind: ReportKind) -> HttpResponse:
+    # One of the permissions is enough.
     if not any(map(member.actor.has_permission, PERMISSIONS[kind])):
         raise PermissionDenied
     now = timezone.now()
@@ -114,7 +115,10 @@ def _show_report(request: HttpRequest, member: CurrentMember, kind: ReportKind) 
         "filters": usage_filters.list_filters(choices, teams),
         "tabs": tabs(member.actor, usage_filters, _URL_NAMES[kind]),
         "groups": _group_tabs(
-            usage_filters, kind, group_by, _list_groups(member, usage_report, bool(teams))
+            usage_filters,
+            kind,
+            group_by,
+            _list_groups(member, usage_report, has_teams=bool(teams)),
         ),
         "columns": COLUMNS[kind],
         "sources": {source.name: str(text) for source, text in SOURCES.items()},
@@ -122,7 +126,9 @@ def _show_report(request: HttpRequest, member: CurrentMember, kind: ReportKind) 
             _to_table_row(usage_filters, titled_columns, group_by, row)
             for row in _sort_rows(usage_report, group_by)
         ],
-        "total": _to_table_row(usage_filters, titled_columns, None, usage_report.total),
+        "total": _to_table_row(
+            usage_filters, titled_columns, group_by=None, row=usage_report.total
+        ),
         "charts": _build_charts(usage_filters, kind, usage_report)
         if group_by is GroupBy.DAY
         else [],
@@ -134,7 +140,7 @@ def _show_report(request: HttpRequest, member: CurrentMember, kind: ReportKind) 
 
 
 def _list_groups(
-    member: CurrentMember, usage_report: Report, has_teams: bool
+    member: CurrentMember, usage_report: Report, *, has_teams: bool
 ) -> frozenset[GroupBy]:
     """Return the groupings to offer.
 
@@ -160,7 +166,7 @@ def _group_tabs(
         Tab(
             str(title),
             f"{url}?{usage_filters.with_filter(group_by=group.value)}",
-            group is current_group,
+            is_current=group is current_group,
         )
         for group, title in _GROUP_TITLES.items()
         if group in offered_groups
@@ -181,11 +187,12 @@ def _to_table_row(
     group_by: GroupBy | None,
     row: ReportRow,
 ) -> ReportTableRow:
+    """Return the row for the table. `group_by` None: the row is the total."""
     return ReportTableRow(
         label=_row_label(group_by, row),
         url=_requests_url(usage_filters, group_by, row),
         users="" if row.users is None else format_count(row.users),
-        cells=cells(row, titled_columns),
+        cells=format_cells(row, titled_columns),
         suppression_text=""
         if row.suppression is None
         else str(_SUPPRESSION_TEXTS[row.suppression]),
@@ -219,6 +226,8 @@ def _requests_url(usage_filters: UsageFilters, group_by: GroupBy | None, row: Re
     """Return the URL of the list of the row's requests.
 
     Return "" for a suppressed row, and for users and "no team": the list cannot filter by these.
+    A row with an empty key, such as that of the unknown language, has a link: `with_filter` turns
+    the empty key into the filter value for "unknown".
     """
     is_listable = group_by is not GroupBy.USER and (group_by is not GroupBy.TEAM or row.key)
     if row.counts is None or not is_listable:

@@ -18,6 +18,10 @@ def tabs(actor: Actor, usage_filters: UsageFilters, current_name: str) -> list[T
         pages["usage-quality"] = gettext("Quality")
     pages["usage-requests"] = gettext("Requests")
     return [
-        Tab(title, f"{reverse(f'console:{name}')}?{usage_filters.query}", name == current_name)
+        Tab(
+            title,
+            f"{reverse(f'console:{name}')}?{usage_filters.query}",
+            is_current=name == current_name,
+        )
         for name, title in pages.items()
     ]

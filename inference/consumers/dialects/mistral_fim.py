@@ -42,7 +42,7 @@ class WholeChoice(msgspec.Struct, frozen=True):
 
 class ChunkChoice(msgspec.Struct, frozen=True):
     delta: FimMessage
-    finish_reason: str | None
+    finish_reason: str | None  # None: another chunk follows
     index: int = 0
 
 
@@ -82,7 +82,7 @@ class FimResponseEncoder:
         self._created = arrival.occurred_at_ms // 1000
 
     def encode_delta(self, text: str, trace: RequestTrace) -> FimChunk:
-        return self._build_chunk(trace, ChunkChoice(FimMessage(text), None))
+        return self._build_chunk(trace, ChunkChoice(FimMessage(text), finish_reason=None))
 
     def encode_end(self, trace: RequestTrace) -> list[FimChunk]:
         last = self._build_chunk(trace, ChunkChoice(FimMessage(""), mistral_finish_reason(trace)))
@@ -118,6 +118,7 @@ def parse_request(body: bytes) -> ParsedRequest:
         protocol="mistral",
         draft=build_fim_request(
             request.prompt,
+            # Not None: without a suffix, too, the prompt is only the text before the cursor.
             suffix=request.suffix or "",
             max_tokens=request.max_tokens,
             stop=normalize_stops(request.stop),

@@ -1,4 +1,4 @@
-"""The list of models, and the base of endpoints that need an API key but have no rate limits."""
+"""The list of models, and the base class of endpoints with an API key and without rate limits."""
 
 from itertools import chain
 from typing import Final
@@ -60,7 +60,7 @@ class AuthenticatedJsonConsumer(HttpConsumer):
     def list_models_by_tier(self) -> dict[Tier, list[str]]:
         """Return the models that the key may use in each tier, the tier's default first.
 
-        The list is empty if the key may use no mode of the tier.
+        The fast tier comes first. A tier's list is empty if the key may use no mode of the tier.
         """
         snapshot, modes = self.principal.snapshot, self.principal.modes
         allowed_tiers = {tier_of(mode) for mode in modes}

@@ -85,7 +85,7 @@ def parse_request(body: bytes) -> ParsedRequest:
     messages = request.messages or []
     refuse_capability("images", any(message.images for message in messages))
     options = request.options or Options()
-    limit, is_warm_up = read_limit(options.num_predict)
+    limit, is_warm_up = read_limit(options.num_predict)  # a limit of 0 asks for a warm-up
     draft = UnvalidatedRequest(
         mode=Mode.CHAT,
         prefix="",

@@ -1,8 +1,9 @@
 """`POST /api/generate` in Ollama's format: lines of JSON, streamed by default.
 
-With `suffix`, the prompt is the text before the cursor. Without it, the prompt may be a rendered
-fill-in-the-middle prompt of some model family. Any other prompt goes to the model unchanged, except
-that secrets are removed.
+With `suffix`, the prompt is the text before the cursor. Without `suffix`, the prompt may be a
+fill-in-the-middle prompt that the client rendered for some model family. The gateway splits it at
+its markers, and renders it again for our model. A prompt without such markers goes to the model
+unchanged, except that secrets are removed.
 
 A request without prompt and suffix asks to load the model. The model is always loaded, so the
 response comes at once, without text.
@@ -125,7 +126,7 @@ def format_time(arrival: IncomingRequest) -> str:
 
 
 def _to_nanoseconds(ms: float) -> int:
-    return max(round(ms * 1_000_000), 0)
+    return max(round(ms * 1_000_000), 0)  # a duration is never negative
 
 
 _decoder: Final = msgspec.json.Decoder(GenerateBody)

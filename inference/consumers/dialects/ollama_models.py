@@ -46,6 +46,7 @@ class RunningModels(msgspec.Struct, frozen=True):
     models: list[RunningModel]
 
 
+# Only for the OpenAPI description.
 class EmbedResponse(msgspec.Struct, frozen=True):
     """Never sent: no model of Caret computes embeddings for clients."""
 
@@ -140,6 +141,6 @@ class EmbedConsumer(OllamaConsumer):
     max_body_bytes = 1024 * 1024
 
     def build_response(self, body: bytes) -> EmbedResponse:
-        self.select_pool(decode_body(_model_decoder, body))
+        self.select_pool(decode_body(_model_decoder, body))  # rejects unknown models first
         message = "this model does not support embeddings"
         raise BadRequest("unsupported_parameter", message, http_status=501)

@@ -102,7 +102,7 @@ class MessageChoice(msgspec.Struct, frozen=True):
 
 class DeltaChoice(msgspec.Struct, frozen=True):
     delta: Delta
-    finish_reason: str | None
+    finish_reason: str | None  # None: another chunk follows
     index: int = 0
     logprobs: None = None
 
@@ -138,7 +138,7 @@ class ChatResponseEncoder:
 
     def encode_delta(self, text: str, trace: RequestTrace) -> ChatChunk:
         role, self._role = self._role, None
-        return self._build_chunk(trace, DeltaChoice(Delta(text, role), None))
+        return self._build_chunk(trace, DeltaChoice(Delta(text, role), finish_reason=None))
 
     def encode_end(self, trace: RequestTrace) -> list[ChatChunk]:
         choice = DeltaChoice(Delta(role=self._role), openai_finish_reason(trace))
@@ -146,6 +146,7 @@ class ChatResponseEncoder:
         last = msgspec.structs.replace(last, caret_finish_reason=caret_finish_reason(trace))
         if not self._wants_usage:
             return [last]
+        # In OpenAI's format, the chunk with the usage has no choices.
         return [last, msgspec.structs.replace(self._build_chunk(trace), usage=build_usage(trace))]
 
     def encode_full(self, text: str, trace: RequestTrace) -> ChatCompletion:
@@ -212,7 +213,7 @@ def _check_options(request: ChatBody) -> None:
     refuse_if("n", request.n is not None and request.n > 1)
     refuse_if("logprobs", request.logprobs)
     refuse_if("response_format", request.response_format not in (None, ResponseFormat()))
-    if request.tool_choice != "none":
+    if request.tool_choice != "none":  # with "none", tools and functions have no effect
         refuse_if("tools", request.tools)
         refuse_if("functions", request.functions)
 

@@ -1,8 +1,10 @@
 """`POST /v1/completions` in OpenAI's format.
 
-With `suffix`, the prompt is the text before the cursor. Without it, the prompt may be a rendered
-fill-in-the-middle prompt of some model family; any other prompt is used unchanged. With `segments`,
-the body is in Tabby's format, because Tabby uses the same URL path.
+With `suffix`, the prompt is the text before the cursor. Without `suffix`, the prompt may be a
+fill-in-the-middle prompt that the client rendered for some model family. The gateway splits it at
+its markers, and renders it again for our model. A prompt without such markers goes to the model
+unchanged, except that secrets are removed. With `segments`, the body is in Tabby's format, because
+Tabby uses the same URL path.
 
 The response has one choice for each prompt, for any value of `n`. `temperature` is ignored and
 decoding is greedy, so further choices would be equal.
@@ -56,7 +58,7 @@ class CompletionBody(msgspec.Struct, frozen=True):
 
 class CompletionChoice(msgspec.Struct, frozen=True):
     text: str
-    finish_reason: str | None
+    finish_reason: str | None  # None: more text of this choice follows
     index: int = 0
     logprobs: None = None
 
@@ -81,12 +83,13 @@ class CompletionResponseEncoder:
         self._wants_usage = wants_usage
 
     def encode_delta(self, text: str, trace: RequestTrace) -> Completion:
-        return self._build_completion(trace, CompletionChoice(text, None))
+        return self._build_completion(trace, CompletionChoice(text, finish_reason=None))
 
     def encode_end(self, trace: RequestTrace) -> list[Completion]:
         last = self._build_finished("", trace)
         if not self._wants_usage:
             return [last]
+        # In OpenAI's format, the event with the usage has no choices.
         usage = msgspec.structs.replace(self._build_completion(trace), usage=build_usage(trace))
         return [last, usage]
 

@@ -100,7 +100,7 @@ class EventsConsumer(AuthenticatedJsonConsumer):
             outcome = OutcomeEvent.PARTIALLY_ACCEPTED
         if outcome is not None:
             request_id = RequestId(event.completion_id.removeprefix(ID_PREFIX))
-            elapsed_ms = round(min(event.elapsed or 0.0, MAX_NUMBER))
+            elapsed_ms = round(min(event.elapsed or 0.0, MAX_NUMBER))  # fits into the database
             self.plane.suggestions.report(self.principal, request_id, outcome, after_ms=elapsed_ms)
         return EventAck()
 

@@ -86,13 +86,14 @@ class BatchResponseWriter:
             end = b"".join(map(SSE.frame, events)) + SSE.end
             await self._http.send_body_part(end, is_last=True)
             return
-        # The header shows the first finish reason that the response itself cannot show exactly.
+        # The header shows the first finish reason that the response itself cannot show exactly. If
+        # there is none, it shows the reason of the first part.
         irregular_traces = (part.trace for part in self._parts if not is_regular(part.trace))
         headers = build_finish_headers(next(irregular_traces, self._parts[0].trace))
         await self._http.send_json(encode(self._encoder.encode_batch(self._parts)), headers)
 
     async def write_error(self, error: CompletionError) -> None:
-        if self._is_streamed and self._parts:
+        if self._is_streamed and self._parts:  # the stream has begun
             event = SSE.frame(self._http.encode_error(error))
             await self._http.send_body_part(event, is_last=True)
         else:

@@ -76,7 +76,7 @@ class CompletionConsumer(HttpConsumer):
         self._identical_requests = identical_requests
         self._plane = plane
         self._dialect = dialect
-        self._received_s = plane.clock.monotonic_s()
+        self._received_s = plane.clock.monotonic_s()  # a consumer serves only one request
         self._principal: Principal  # set when `authorize` succeeds
 
     def authorize(self) -> None:
@@ -111,11 +111,12 @@ class CompletionConsumer(HttpConsumer):
             arrival = first if index == 0 else self._make_next_arrival(first, draft)
             collector = PartCollector(index)
             try:
+                # The default value binds this part's collector, not the last one of the loop.
                 await self._complete(arrival, lambda *_, collector=collector: collector)
             finally:  # also after a cancellation: if the key has ended, the collector has the error
                 if collector.error is not None:
                     await writer.write_error(collector.error)
-            if collector.part is None:
+            if collector.part is None:  # the error has ended the batch
                 return
             await writer.write_part(collector.part)
         await writer.write_done()
@@ -156,6 +157,7 @@ class CompletionConsumer(HttpConsumer):
         if identity is None:
             await serve(self._plane, arrival, make_writer(self, arrival))
             return
+        # If a completion cannot be shared, another of the waiting requests may run by then.
         while (running := self._identical_requests.find(identity)) is not None:
             shared = await self._wait_for(running, arrival, make_writer)
             if shared is not None:
@@ -181,7 +183,7 @@ class CompletionConsumer(HttpConsumer):
 
     async def _warm_up(self, arrival: IncomingRequest, writer: ResponseWriter) -> None:
         """Warm up in the background, and respond at once without text. Raises BadRequest."""
-        receive(arrival)
+        receive(arrival)  # only validates the request
         # Raw prompts and chats have no known stable part.
         if not (arrival.draft.is_raw or arrival.draft.messages):
             self._plane.warmup_queue.add_warmup(self._principal.snapshot.tenant_id, arrival)

@@ -34,7 +34,7 @@ def is_regular(trace: RequestTrace) -> bool:
 
 def caret_finish_reason(trace: RequestTrace) -> str | msgspec.UnsetType:
     """Return the finish reason; unset if the protocol's own value says the same."""
-    if trace.finish_reason is None or is_regular(trace):
+    if trace.finish_reason is None or is_regular(trace):  # None is regular; mypy cannot tell
         return msgspec.UNSET
     return trace.finish_reason.value
 

@@ -198,7 +198,7 @@ class HttpConsumer(DataPlaneConsumer):
     def _start_responding(self, response: Coroutine[None, None, None]) -> None:
         """Start to respond. Only the first call counts."""
         if self._responding is not None:
-            response.close()
+            response.close()  # without this, Python warns that it was never awaited
             return
         self._drop_body()
         self._responding = asyncio.create_task(self._run_response(response))
@@ -213,7 +213,7 @@ class HttpConsumer(DataPlaneConsumer):
             with suppress(ClientDisconnected):
                 await self.send_error(CompletionError("internal_error", "Something went wrong."))
         finally:
-            self._reading.cancel()
+            self._reading.cancel()  # ends `__call__`
 
     async def _respond_or_send_error(self, response: Coroutine[None, None, None]) -> None:
         try:
@@ -225,6 +225,7 @@ class HttpConsumer(DataPlaneConsumer):
         try:
             await run_with_timeout(MAX_SEND_S, self.send(message))
         except (OSError, RuntimeError, TimeoutError):
+            # The server reports a closed connection by an OSError or a RuntimeError.
             raise ClientDisconnected from None
 
 
@@ -253,6 +254,7 @@ class HealthConsumer(HttpConsumer):
 
     async def respond(self, _body: bytes) -> None:
         if not self._plane.snapshots.is_fresh():
+            # The message is empty, because `encode_error` sends only the code.
             raise UnauthenticatedRequest("snapshots_stale", "", http_status=503)
         await self.send_json(b'{"status":"ok"}')
 

@@ -56,7 +56,7 @@ class RunningRequest:
     """A request that runs. Identical requests may wait for it."""
 
     arrival: IncomingRequest
-    num_waiting: int = 0  # identical requests
+    num_waiting: int = 0  # identical requests that wait for this one
     _shared: SharedCompletion | None = None  # None: not completed, or not to be shared
     _has_ended: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -73,6 +73,7 @@ class RunningRequest:
 
     def on_completed(self, text: str, trace: RequestTrace) -> None:
         if trace.finish_reason in _SHAREABLE:
+            # The pipeline may have written text before the filter withheld it.
             is_withheld = trace.finish_reason is FinishReason.FILTERED
             self._shared = SharedCompletion(self.arrival, "" if is_withheld else text, trace)
             self.end()
@@ -130,6 +131,7 @@ class SharingResponseWriter:
         await self._writer.write_delta(text, trace)
 
     async def write_done(self, trace: RequestTrace) -> None:
+        # Before this client reads the end: the others need not wait for a slow client.
         self._running.on_completed("".join(self._texts), trace)
         await self._writer.write_done(trace)
 

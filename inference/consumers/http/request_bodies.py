@@ -44,7 +44,7 @@ def decode(decoder: msgspec.json.Decoder[Body], body: bytes) -> Body:
         message = f"{field or 'A required field'} is missing or malformed."
         raise BadRequest("invalid_field", message, param=field or None) from None
     except (msgspec.DecodeError, UnicodeError, RecursionError):
-        raise BadRequest("invalid_json", "The body is not a JSON object.") from None
+        raise BadRequest("invalid_json", "The body is not valid JSON.") from None
 
 
 def read_limit(limit: int | None) -> tuple[int | None, bool]:
@@ -87,10 +87,10 @@ def read_prompts(prompt: str | list[str]) -> list[str]:
 
 
 def normalize_stops(stop: Stops) -> tuple[str, ...]:
-    """Return the first MAX_STOPS distinct stop strings that are no markers.
+    """Return the first MAX_STOPS distinct stop strings that are not markers.
 
-    Text never contains markers, because they are tokens of their own. Plugins that list more stop
-    strings also truncate the text themselves.
+    Generated text never contains markers, because they are tokens of their own. Plugins that list
+    more stop strings also truncate the text themselves.
     """
     stops = [stop] if isinstance(stop, str) else stop or []
     considered_stops = stops[:_MAX_LISTED_STOPS]
@@ -138,7 +138,7 @@ def build_fim_request(
     )
     if suffix is not None:
         return _read_path_comments(draft)
-    check_prompt(prompt)
+    check_prompt(prompt)  # rejects prompts that would take too long to parse
     fim_prompt = parse_fim_prompt(prompt)
     if fim_prompt is None:
         return replace(draft, is_raw=True)
@@ -164,5 +164,8 @@ def _read_path_comments(draft: UnvalidatedRequest) -> UnvalidatedRequest:
 
 
 def _to_context_files(files: Sequence[ParsedFile]) -> tuple[ContextFile, ...]:
-    """Return the files in reverse order, so that the file nearest to the cursor is first."""
+    """Return the files in reverse order, so that the file nearest to the cursor is first.
+
+    The receive stage keeps the order of files with equal times.
+    """
     return tuple(ContextFile(file.path, file.text, edited_at=0.0) for file in reversed(files))

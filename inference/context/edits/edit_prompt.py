@@ -194,4 +194,5 @@ def _redact(text: str, kind: FileType) -> str:
 
 
 def _shorten_path(path: str) -> str:
+    """Return the end of the path, without line breaks: they would end its line in the prompt."""
     return " ".join(path.split())[-_MAX_PATH_CHARS:]

@@ -87,6 +87,7 @@ def _select_lines(window: _Window, limits: RegionLimits, kind: FileType) -> _Sel
     region = _choose_lines(window.lines, window.cursor_line, max_chars=limits.region_chars)
     if region is None:
         return None
+    # Reversed, so that the line nearest to the region is chosen first.
     above = _choose_lines(window.lines[: region.start][::-1], 0, max_chars=limits.context_chars)
     below = _choose_lines(window.lines[region.stop :], 0, max_chars=limits.context_chars)
     first, last = region.start - len(above or ()), region.stop + len(below or ())
@@ -132,7 +133,7 @@ def _cut_window(prefix: str, suffix: str, max_chars: int) -> _Window | None:
     start, end = 0, len(suffix)
     if len(prefix) > max_chars:
         start = prefix.find("\n", len(prefix) - max_chars) + 1
-        if not start:
+        if not start:  # no line break: the cursor's line is longer
             return None
     if len(suffix) > max_chars:
         end = suffix.rfind("\n", 0, max_chars)

@@ -16,24 +16,26 @@ _OPERATOR: Final = re.compile(
 )
 # Lines that open a block. _BRACKET applies to all languages except _TEXTS; the other expressions
 # apply to the languages in _BY_LANGUAGE.
-_COLON: Final = r":\s*(?:#.*)?$"
+_COLON: Final = r":\s*(?:#.*)?$"  # `if x:  # why`
 _BRACKET: Final = r"(?:[{(\[]|=>|->)\s*$|^\s*/\*\*?\s*$"  # or a comment's first line
-_LABEL: Final = r"^\s*(?:case\b.*|default|default\s*->):\s*$"
-_TAG: Final = (
+_LABEL: Final = r"^\s*(?:case\b.*|default|default\s*->):\s*$"  # `case 1:`
+_TAG: Final = (  # `<div class="a">`, but not the tags that have no end tag
     r"<(?!(?:area|base|br|col|embed|hr|img|input|link|meta|source|wbr)\b)[A-Za-z][^<>/]*>\s*$"
 )
+# `{% if x %}`
 _TEMPLATE: Final = r"\{%-?\s*(?:if|for|block|macro|with|call|filter|el\w+)\b[^{}]*%\}\s*$"
-_HERE_DOCUMENT: Final = r"<<[-~]?[\"']?[A-Za-z_]\w*[\"']?\s*$"
-_C_LABEL: Final = r"^\s*\w+:\s*$"
-_FENCE: Final = r"^\s*```\s*[\w+-]+\s*$"
+_HERE_DOCUMENT: Final = r"<<[-~]?[\"']?[A-Za-z_]\w*[\"']?\s*$"  # `cat <<TEXT`
+_C_LABEL: Final = r"^\s*\w+:\s*$"  # `public:`
+_FENCE: Final = r"^\s*```\s*[\w+-]+\s*$"  # "```python"
 _SHELL: Final = r"\b(?:do|then|else|in)\s*$|^\s*[^\s()]+\)\s*$"  # or a pattern of `case`: `*.py)`
 _ENDED_BY_WORD: Final = (  # such a block ends with a word, usually `end`
     r"\b(?:do|then|else|repeat|begin|ensure)(?:\s*\|[^|]*\|)?\s*$"
     r"|^\s*(?:def|class|module|if|unless|while|until|case|for|elsif|elseif|when|rescue|struct|"
     r"mutable struct|function|macro|let|try|quote)\b(?!.*\b(?:end|then\s+\S.*)\b)"
 )
+# `let x =`, `match x with`
 _ASSIGNMENT: Final = r"(?:[^=!<>]=|\b(?:do|of|where|then|else|with|let))\s*$"
-_FUNCTION: Final = r"\bfunction\b[\w\s.:]*\([^()]*\)\s*$"
+_FUNCTION: Final = r"\bfunction\b[\w\s.:]*\([^()]*\)\s*$"  # `function f(x)`
 _BY_LANGUAGE: Final = {
     "python": (_COLON,),
     "yaml": (_COLON, r"[|>][-+]?\s*$"),
@@ -63,7 +65,7 @@ _TEXTS: Final = frozenset({"csv", "markdown", "plaintext"})  # brackets open no 
 # In these languages the brace of a definition may stand on a line of its own. The line above it is
 # the head of the block, such as `int main()`.
 _LONE_BRACE: Final = frozenset({"c", "cpp", "csharp", "java", "php", "rust", "solidity"})
-_HEAD_WITHOUT_BRACE: Final = re.compile(
+_HEAD_WITHOUT_BRACE: Final = re.compile(  # `int main()`, `struct Point`
     r"(?:\)(?:\s*\w+)*|=>|^\s*\w+)\s*$"
     r"|^\s*(?:[\w\s]+\s)?(?:class|struct|enum|interface|namespace|union)\s"
 )
@@ -90,9 +92,9 @@ _STYLE_SHEETS: Final = frozenset({"css", "less", "scss"})
 # In these languages a line with less indentation is the next statement of an outer block.
 _INDENTED: Final = frozenset({"fsharp", "gdscript", "haskell", "nim", "python", "starlark", "yaml"})
 _WITH_LABELS: Final = frozenset({"c", "cpp"})  # a line `name:` is a label
-_ITEM_WITH_KEY: Final = re.compile(r"\s*-\s+[\w.\"'/-]+:(?:\s|$)")
+_ITEM_WITH_KEY: Final = re.compile(r"\s*-\s+[\w.\"'/-]+:(?:\s|$)")  # `- name: x`
 # Beginnings of lines that end a block, and of lines that continue a block with a branch.
-_ENDS: Final = ("end", "fi", "done", "esac", "</", "{/", "\\end{", "```")
+_END_MARKS: Final = ("end", "fi", "done", "esac", "</", "{/", "\\end{", "```")
 _BRANCH_WORDS: Final = (
     *("else", "elif", "elsif", "elseif", "except", "rescue", "ensure", "finally", "catch"),
     *("case", "when", "default"),
@@ -102,12 +104,13 @@ _TEMPLATE_MARKS: Final = tuple(
     for begin in ("{%", "{%-", "<?php")
     for word in ("end", "else", "elif", "elsif", "elseif")
 )
+# The same marks as expressions, which match only whole words.
 _END: Final = re.compile(r"(?:end|fi|done|esac)\b|</|\{/|\\end\{|```\s*$|(?:\{%-?|<\?php) end")
 _BRANCH: Final = re.compile(rf"(?:(?:\{{%-?|<\?php) )?(?:{'|'.join(_BRANCH_WORDS)})\b|\{{:")
 _LAST_BRANCH: Final = re.compile(
     r"(?:(?:\{%-?|<\?php) |\{:)?(?:else(?!\s*if)|default|ensure|finally)\b"
 )
-_MARKS: Final = (*_ENDS, *_BRANCH_WORDS, "{:", *_TEMPLATE_MARKS, "until")
+_MARKS: Final = (*_END_MARKS, *_BRANCH_WORDS, "{:", *_TEMPLATE_MARKS, "until")
 # Languages without a grammar, for clients that send a path only.
 _BY_SUFFIX: Final = {
     ".clj": "clojure",
@@ -216,7 +219,7 @@ def _find_language(path: str) -> str:
 
 @lru_cache
 def _compile(patterns: tuple[str, ...]) -> re.Pattern[str]:
-    return re.compile("|".join(patterns) or r"(?!)")
+    return re.compile("|".join(patterns) or r"(?!)")  # `(?!)` matches nothing
 
 
 def has_flat_body(line: str) -> bool:

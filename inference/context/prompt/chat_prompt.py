@@ -28,8 +28,8 @@ from inference.context.tokenization.text_window import head, last_lines
 from inference.context.tokenization.tokenizer import Tokenizer
 from inference.errors import BadRequest
 
-# Code and prose have fewer characters per token on average. A longer text is assumed not to fit, so
-# it is not encoded at all.
+# Code and prose have fewer characters per token on average. A text with more than this for each
+# token that is left is assumed not to fit, so it is not encoded at all.
 _MAX_CHARS_PER_TOKEN: Final = 8
 # Longer than the longest secret within a line that a rule finds, such as a signed token.
 _MAX_SECRET_CHARS: Final = 4_096
@@ -145,6 +145,7 @@ def _fit_turns(
 ) -> list[_Turn]:
     """Return the leading system messages and the newest of the other turns that fit."""
     num_system = _count_system_messages([message.role for message in messages])
+    # 1: the newest turn.
     room = max(max_tokens - overhead_per_turn * (num_system + 1), 0)
     system: list[_Turn] = []
     for message in messages[:num_system]:

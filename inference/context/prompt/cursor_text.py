@@ -20,7 +20,8 @@ class CursorText:
     def strip_closers(self) -> "CursorText":
         """Return the text without the rest of the cursor's line if that consists of closers.
 
-        Closers are closing brackets, quotes and separators. Editors insert them automatically.
+        Closers are closing brackets and quotes, and a separator or an opening brace after them.
+        Editors insert closing brackets and quotes automatically.
         """
         rest_of_line = line_after(self.suffix)
         if not rest_of_line or not _CLOSERS.fullmatch(rest_of_line.strip()):

@@ -48,8 +48,8 @@ _MAX_FILES_SHARE: Final = 0.5
 # Pinned files use at most this share of the budget. The other parts share the rest.
 _MAX_PINNED_SHARE: Final = 0.45
 # Definitions use at most this share of the budget. They take it from the suffix, or else from the
-# prefix: both come after the definitions. The other files come before the definitions. If they
-# became shorter instead, everything after them would miss the prefix cache.
+# prefix: both come after the definitions. The other files come before the definitions. If these
+# files became shorter instead, everything after them would miss the prefix cache.
 _MAX_DEFINITIONS_SHARE: Final = 0.1
 # The prefix's demand is rounded up to a multiple of a sixteenth of the budget. Otherwise each
 # keystroke would take a token from the suffix's end, and everything after the suffix would miss the
@@ -94,8 +94,8 @@ def build_fim_prompt(
     context = items.lay_out(is_sorted=layout.has_sorted_files)
     num_context_tokens = sum(len(piece.token_ids) for piece in context)
     room -= num_context_tokens - count_tokens(pinned)  # `room` excludes the pinned files already
-    # The suffix may use all tokens that the prefix was not granted: it may need more tokens than
-    # estimated.
+    # The suffix may use all tokens that the prefix was not granted, because the suffix may need
+    # more tokens than estimated.
     suffix = encoder.encode_after(cursor_text.suffix, max_tokens=max(0, room - budget.prefix))
     window = encoder.encode_before(
         cursor_text.prefix, max_tokens=room - len(suffix), is_anchored=layout.is_anchored
@@ -128,7 +128,9 @@ def _prepare_cursor_text(
     healed = cursor_text.heal(writer.tokenizer.split_word)
     # The engine also gets the withheld word (`EngineRequest.required_prefix`). So a word that is a
     # part of a private key is not withheld: it stays in the prefix, where it is redacted.
-    if not redact_private_keys(request.prefix[-2 * MAX_KEY_CHARS :]).endswith(healed.healed_prefix):
+    # The excerpt is longer than any private key, so it contains the header of that key.
+    excerpt = request.prefix[-2 * MAX_KEY_CHARS :]
+    if not redact_private_keys(excerpt).endswith(healed.healed_prefix):
         return cursor_text
     return healed
 
@@ -142,7 +144,10 @@ def _gather_context(
     nominal: int,
     pinned: list[ContextItem],
 ) -> ContextItems:
-    """Return all items that could be useful. Files and snippets may exceed their final limits."""
+    """Return all items that could be useful. Files and snippets may exceed their final limits.
+
+    `nominal` is the number of tokens to which the shares of the token budget apply.
+    """
     request, shares = admitted.request, get_shares(admitted.variant)
     file_items = build_file_items(request, encoder, ranking=get_ranking(admitted.variant))
     spare = min(nominal - demand.prefix - demand.suffix, int(nominal * _MAX_FILES_SHARE))
@@ -221,12 +226,14 @@ def _estimate_demand(writer: PromptWriter, text: CursorText, nominal: int) -> To
 
 def _estimate_tokens(writer: PromptWriter, text: str) -> int:
     # A fifth more tokens than an average text of this length has, so that denser code gets enough.
+    # Two more, because the average says little about a very short text.
     return int(len(text) / writer.chars_per_token * 1.2) + 2
 
 
 def _to_parts(
     order: FimOrder, context: list[SegmentTokens], suffix: list[int], window: PromptWindow
 ) -> PromptParts:
+    # Only EFIM moves the unstable end of the prefix behind the suffix.
     end = window.unstable_from if order is FimOrder.EFIM else len(window.token_ids)
     return PromptParts(
         context=context,

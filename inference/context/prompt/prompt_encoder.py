@@ -99,9 +99,9 @@ class PromptEncoder:
         its outline. The head of the file replaces an outline that does not exist or that takes too
         long. The result is cached in any case, so that the prompt's beginning stays the same.
         """
-        key = compute_digest(f"{file.path}\0{file.text}", self._partition, b"file")
+        digest = compute_digest(f"{file.path}\0{file.text}", self._partition, b"file")
         return self._writer.items.get_or_compute(
-            key, lambda: self._encode_file(file), partition=self._partition
+            digest, lambda: self._encode_file(file), partition=self._partition
         )
 
     def encode_snippet(self, snippet: Snippet | Definition, *, max_tokens: int) -> list[int]:
@@ -113,15 +113,15 @@ class PromptEncoder:
 
     def encode_header(self, path: str) -> list[int]:
         """Encode the header of a file, or return it from the cache."""
-        key = compute_digest(path, self._partition, b"path")
+        digest = compute_digest(path, self._partition, b"path")
         return self._writer.items.get_or_compute(
-            key, lambda: self._writer.headers.encode_file(path), partition=self._partition
+            digest, lambda: self._writer.headers.encode_file(path), partition=self._partition
         )
 
     def encode_repository(self, name: str) -> list[int]:
-        key = compute_digest(name, self._partition, b"repository")
+        digest = compute_digest(name, self._partition, b"repository")
         return self._writer.items.get_or_compute(
-            key, lambda: self._writer.headers.encode_repository(name), partition=self._partition
+            digest, lambda: self._writer.headers.encode_repository(name), partition=self._partition
         )
 
     def encode_excerpt(self, path: str, text: str, *, max_tokens: int) -> list[int]:
@@ -135,9 +135,9 @@ class PromptEncoder:
 
     def score_file(self, file: ContextFile, nearby_text: str) -> float:
         """Return the similarity of the file to `nearby_text`, cached while neither text changes."""
-        key = compute_digest(f"{nearby_text}\0{file.text}", self._partition, b"similarity")
+        digest = compute_digest(f"{nearby_text}\0{file.text}", self._partition, b"similarity")
         return self._writer.scores.get_or_compute(
-            key, lambda: measure_similarity(file, nearby_text), partition=self._partition
+            digest, lambda: measure_similarity(file, nearby_text), partition=self._partition
         )
 
     def is_whole(self, file: ContextFile) -> bool:

@@ -46,7 +46,7 @@ class FileHeaders:
         return [*self._repository, *self._encode_line(name)] if name and self._repository else []
 
     def encode_file(self, path: str) -> list[int]:
-        """Return the file's header: a comment if the family has no separator of files."""
+        """Return the file's header; a comment `# PATH` if the family has no separator of files."""
         return (
             [*self._separator, *self._encode_line(path)]
             if self._separator
@@ -58,8 +58,8 @@ class FileHeaders:
 
 
 def _marker_ids(tokenizer: Tokenizer, name: str | None) -> list[int]:
-    identifier = tokenizer.get_token_id(name) if name else None
-    return [] if identifier is None else [identifier]
+    token_id = tokenizer.get_token_id(name) if name else None
+    return [] if token_id is None else [token_id]
 
 
 EVICTION_INTERVAL_S: Final = 5.0  # an expired entry stays at most this much longer
@@ -135,11 +135,11 @@ class PromptWriter:
         return get_layout(variant.layout) if variant.layout else self._layout
 
     def has_token_healing(self, order: FimOrder) -> bool:
-        """Return whether the prompt ends before the word being typed, so that the model writes it.
+        """Return whether the prompt ends before the word being typed.
 
-        This is needed if the model continues the prefix directly: a partial word is tokenized
-        differently from the start of the whole word. With the order EFIM this always applies,
-        however the model was trained.
+        The model then writes the whole word. This is needed if the model continues the prefix
+        directly: a partial word is tokenized differently from the start of the whole word. With the
+        order EFIM this always applies, however the model was trained.
         """
         return order is FimOrder.EFIM or (
             self._has_token_healing and ends_with_text(order, self.family)

@@ -31,8 +31,8 @@ class TokenizedLinesCache:
             encoded = self._encode_enough(lines, kind, max_tokens, step=-1)
             return join_lines(lines[len(lines) - len(encoded) :], encoded)
 
-        key = self._make_key("last", text, kind, max_tokens)
-        return self._writer.line_windows.get_or_compute(key, compute, partition=self._partition)
+        digest = self._compute_digest("last", text, kind, max_tokens)
+        return self._writer.line_windows.get_or_compute(digest, compute, partition=self._partition)
 
     def get_first_lines(self, text: str, kind: FileType, *, max_tokens: int) -> TokenizedLines:
         """Return the lines at the beginning of the text that may fit into `max_tokens`."""
@@ -42,19 +42,20 @@ class TokenizedLinesCache:
             encoded = self._encode_enough(lines, kind, max_tokens, step=1)
             return join_lines(lines[: len(encoded)], encoded)
 
-        key = self._make_key("first", text, kind, max_tokens)
-        return self._writer.line_windows.get_or_compute(key, compute, partition=self._partition)
+        digest = self._compute_digest("first", text, kind, max_tokens)
+        return self._writer.line_windows.get_or_compute(digest, compute, partition=self._partition)
 
-    def _make_key(self, side: str, text: str, kind: FileType, max_tokens: int) -> Digest:
+    def _compute_digest(self, side: str, text: str, kind: FileType, max_tokens: int) -> Digest:
         return compute_digest(text, self._partition, f"{side} {kind.value} {max_tokens}".encode())
 
     def _encode_enough(
         self, lines: Sequence[str], kind: FileType, max_tokens: int, *, step: int
     ) -> list[list[int]]:
-        """Encode the first lines that fit, and one more token; if `step` is -1, the last lines.
+        """Encode the lines that fit, and one more token.
 
-        The result has the order of the text. Lines are encoded in batches, so that most lines that
-        do not fit are not encoded.
+        `step` is 1 for the first lines of the text, and -1 for the last ones. The result has the
+        order of the text. Lines are encoded in batches, so that most lines that do not fit are not
+        encoded.
         """
         lines_in_order = lines[::step]  # nearest to the cursor first
         ends = list(accumulate(map(len, lines_in_order), initial=0))  # in characters
@@ -71,7 +72,9 @@ class TokenizedLinesCache:
 
 
 def _take_needed_lines(encoded: list[list[int]], max_tokens: int, *, step: int) -> list[list[int]]:
-    """Return `max_tokens` and one more token. `encoded` starts with the line nearest to the cursor.
+    """Return lines with `max_tokens` and one more token, or all lines if they have fewer tokens.
+
+    `encoded` and the result start with the line nearest to the cursor.
 
     The additional token shows callers that the farthest line does not fit. If the farthest line is
     truncated here, no caller needs the tokens that it loses.

@@ -35,11 +35,11 @@ _WORD_AT_START: Final = rf"(?<!\w){_WORD}"
 _VALUE: Final = r"(?=\w)[^\v\'\"]*[^\v,\'\"`]"
 # An assignment whose value is a call or an index, up to the bracket.
 _REFERENCE: Final = re.compile(r"(?::=?|[!=]{1,3})\s*+[\w.-]++[\[(]")
-_MAX_REFERENCE_CHARS: Final = 1_000  # the library's limit, of the line
-# In the rules, a backtick may both end a secret and be part of one, so `re` tries every pair of
-# backticks. So a line with more than _MAX_BACKTICKS is split into slices that overlap by half. A
-# slice with a keyword and more than _MAX_SLICE_BACKTICKS counts as a secret: nobody writes such
-# text.
+_MAX_REFERENCE_CHARS: Final = 1_000  # the library's limit for the length of the line
+# In the rules, a backtick may both end a secret and be part of one. So `re` tries every pair of
+# backticks, which takes quadratic time. Therefore a line with more than _MAX_BACKTICKS is split
+# into slices that overlap by half. A slice with a keyword and more than _MAX_SLICE_BACKTICKS counts
+# as a secret: nobody writes such text.
 _BACKTICK: Final = "`"
 _MAX_BACKTICKS: Final = 8
 _SLICE_CHARS: Final = 200

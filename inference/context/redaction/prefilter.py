@@ -18,7 +18,8 @@ def _compile_patterns(*patterns: str) -> tuple[re.Pattern[str], ...]:
 
 
 # Text of high entropy before a quote. An entropy above the library's limits (4.5 bits in Base64, 3
-# bits in hexadecimal) needs at least 23 characters, or more than 8 hexadecimal digits.
+# bits in hexadecimal) needs at least 23 different characters (2^4.5 is 22.6), or more than 8
+# hexadecimal digits (2^3 is 8).
 _RANDOM: Final = r"""(?:[A-Za-z0-9+/\\_=-]{23,}|[0-9A-Fa-f]{9,})["']"""
 # Case-sensitive, in this order: Artifactory, AWS, Azure and Twilio, JSON Web Tokens, npm, GitHub,
 # GitLab, OpenAI, PyPI, SendGrid and Twilio, Square, Stripe, Mailchimp, URLs (which may contain

@@ -199,6 +199,7 @@ def _mask_private_keys(text: str, header: str) -> str:
 
 def ends_in_private_key(text: str) -> bool:
     """Return whether the text ends within a private key, so that the rest of the key follows."""
+    # Longer than any private key, so that the header of a key at the end is in the excerpt.
     excerpt = text[-2 * MAX_KEY_CHARS :]
     redacted = redact_private_keys(excerpt)
     return redacted != excerpt and redacted.endswith(_REDACTED_BODY)
@@ -217,7 +218,7 @@ def _find_key_end(text: str, start: int) -> int:
 
 
 def _end_of_body(text: str, start: int) -> int:
-    """Return the end of a key's body without an end line: a blank line, or MAX_KEY_CHARS.
+    """Return the end of the body of a key without an end line: a blank line, or MAX_KEY_CHARS.
 
     An encrypted key also has a blank line between its headers and its body.
     """

@@ -74,6 +74,7 @@ def _is_too_long(text: str) -> bool:
     """Return whether the text has more than MAX_FILE_BYTES.
 
     The length in characters is compared first, because encoding a text to count its bytes is slow.
+    A character has at most 4 bytes.
     """
     if len(text) * 4 <= MAX_FILE_BYTES:
         return False

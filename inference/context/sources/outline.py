@@ -8,7 +8,8 @@ An example:
 
 Each grammar has one tree-sitter query, which finds the definitions. It captures `def` (the
 definition) and optionally `body` (the part that is left out). A definition without a body is
-included whole if it is short. Otherwise only its first line is.
+included whole if it is short. Otherwise only its first line is. Other captures serve conditions
+such as `#match?`. `!body` selects nodes without a body.
 """
 
 from collections.abc import Iterable, Iterator

@@ -42,7 +42,7 @@ def drop_useless_snippets(
         return
     prompt_lines = frozenset[str]().union(*map(_line_set, prompt_texts))
 
-    @cache  # several snippets may be of one file
+    @cache  # several snippets may come from one file
     def current_lines_of(path: str) -> frozenset[str] | None:
         text = open_files.get(path)
         return None if text is None or len(text) > MAX_FILE_CHARS else _line_set(text)
@@ -56,6 +56,7 @@ def drop_useless_snippets(
 
 
 def _is_mostly_known(lines: frozenset[str], known_lines: frozenset[str]) -> bool:
+    """Return whether most lines are known. True if all lines are too short to be compared."""
     significant_lines = [line for line in lines if len(line) >= _MIN_LINE_CHARS]
     num_known = sum(line in known_lines for line in significant_lines)
     return num_known >= _MIN_KNOWN_SHARE * len(significant_lines)

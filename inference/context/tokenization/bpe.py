@@ -73,7 +73,7 @@ def _split_pattern(description: Mapping[str, Any] | None) -> str | None:
     *before, last = steps
     if not _matches_step(last, _BYTE_LEVEL):
         return None
-    if last["use_regex"]:
+    if last["use_regex"]:  # ByteLevel splits the text by its own expression
         if not before:
             return _GPT_2
         return (
@@ -95,7 +95,7 @@ def _read_ranks(description: Mapping[str, Any]) -> dict[bytes, int] | None:
     None if equality cannot be shown, for example because IDs do not rise with merge ranks.
     """
     model = description["model"]
-    if model["type"] != "BPE" or any(model[key] for key in _PLAIN_MERGES):
+    if model["type"] != "BPE" or any(model[option] for option in _PLAIN_MERGES):
         return None
     vocabulary: dict[str, int] = model["vocab"]
     merge_ids = [vocabulary["".join(_read_pair(merge))] for merge in model["merges"]]
@@ -133,6 +133,7 @@ def _build_merging_model(description: Mapping[str, Any]) -> models.Model:
 
 
 def _read_pair(merge: str | list[str]) -> list[str]:
+    """Return the two neighbours of a merge: older files have `"a b"` in place of `["a", "b"]`."""
     return merge.split(" ") if isinstance(merge, str) else merge
 
 

@@ -38,8 +38,8 @@ class LineCache:
 
         `lines` come from `Tokenizer.split_lines`.
         """
-        # The file type is part of the key: the same line may have other secrets in another type. A
-        # digest's kind has at most 16 bytes.
+        # The digest depends on the file type: the same line may have other secrets in another type.
+        # The kind of a digest has at most 16 bytes.
         entry_kind = kind.name[:16].encode()
 
         def compute(missing_indexes: list[int]) -> list[list[int]]:
@@ -47,5 +47,5 @@ class LineCache:
                 redact_lines([lines[index] for index in missing_indexes], kind)
             )
 
-        keys = [compute_digest(line, partition, entry_kind) for line in lines]
-        return self._cache.get_or_compute_many(keys, compute, partition=partition)
+        digests = [compute_digest(line, partition, entry_kind) for line in lines]
+        return self._cache.get_or_compute_many(digests, compute, partition=partition)

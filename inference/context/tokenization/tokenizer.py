@@ -60,24 +60,26 @@ class Tokenizer:
     """Converts text to token IDs. Text can become a special token only in raw prompts."""
 
     def __init__(self, tokenizer: HfTokenizer) -> None:
-        # Two copies, because `encode_special_tokens` applies to the whole tokenizer. True: the text
-        # of a special token is encoded as ordinary text.
-        self._with_markers = tokenizer
-        self._plain = HfTokenizer.from_str(_with_special_markers(tokenizer.to_str()))
+        # Two copies, because `encode_special_tokens` applies to the whole tokenizer. `_raw` encodes
+        # the text of a marker as the marker, and `_plain` encodes it as ordinary text.
+        self._raw = tokenizer
+        self._plain = HfTokenizer.from_str(_declare_markers_special(tokenizer.to_str()))
+        # The library's name for: encode the text of a special token as ordinary text.
         self._plain.encode_special_tokens = True
-        for hf_tokenizer in (self._with_markers, self._plain):
+        for hf_tokenizer in (self._raw, self._plain):
             hf_tokenizer.no_truncation()
             hf_tokenizer.no_padding()
             prefill_word_cache(hf_tokenizer)
-        self._merge = make_bpe_encoder(self._plain)  # None: use the library's own encoder
+        # None: use the library's own encoder.
+        self._encode_by_bpe = make_bpe_encoder(self._plain)
         self._split_rule = self._find_line_split()
         self._num_bytes_by_id = _count_bytes_by_id(self._plain)
         self._pre_tokenizer = tokenizer.pre_tokenizer
 
     def get_token_id(self, token: str) -> int | None:
         """Return the ID of a token; None: the vocabulary lacks the token."""
-        identifier: int | None = self._plain.token_to_id(token)
-        return identifier
+        token_id: int | None = self._plain.token_to_id(token)
+        return token_id
 
     def encode(self, text: str) -> list[int]:
         """Encode a text in which markers count as ordinary text."""
@@ -126,8 +128,8 @@ class Tokenizer:
 
     def encode_each(self, texts: list[str]) -> list[list[int]]:
         """Encode several texts, on several cores if that helps."""
-        if self._merge is not None:
-            return [self._merge(_replace_surrogates(text)) for text in texts]
+        if self._encode_by_bpe is not None:
+            return [self._encode_by_bpe(_replace_surrogates(text)) for text in texts]
         return _encode_batch(self._plain, texts)
 
     def encode_lines(self, lines: list[str]) -> list[list[int]]:
@@ -135,9 +137,10 @@ class Tokenizer:
 
         The library encodes such lines in one piece, in two thirds of the time.
         """
-        if self._merge is not None:
+        if self._encode_by_bpe is not None:
             return self.encode_each(lines)
         text = "".join(lines)
+        # The quick way needs ASCII text that splits into exactly these lines.
         if not text.isascii() or self.split_lines(text) != lines or not self.has_line_splits:
             return self.encode_each(lines)
         token_ids = self.encode(text)
@@ -157,7 +160,7 @@ class Tokenizer:
 
     def encode_raw(self, text: str) -> list[int]:
         """Encode a text in which markers count as markers."""
-        return _encode_batch(self._with_markers, [text])[0]
+        return _encode_batch(self._raw, [text])[0]
 
     def _find_line_split(self) -> SplitRule | None:
         sample_token_ids = self.encode(_LINES_SAMPLE)
@@ -173,10 +176,10 @@ def _count_bytes_by_id(tokenizer: HfTokenizer) -> dict[int, int]:
 
     The result is wrong for tokenizers that are not based on bytes, so callers must check the sum.
     """
-    return {identifier: len(token) for token, identifier in tokenizer.get_vocab().items()}
+    return {token_id: len(token) for token, token_id in tokenizer.get_vocab().items()}
 
 
-def _with_special_markers(tokenizer_json: str) -> str:
+def _declare_markers_special(tokenizer_json: str) -> str:
     """Return the tokenizer's description, in which all markers are special tokens.
 
     Some models declare markers of fill-in-the-middle or tool calls as ordinary tokens. These would

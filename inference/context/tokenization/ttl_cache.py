@@ -7,7 +7,7 @@ Rules:
    one tenant's texts never make requests of another tenant measurably faster.
 3. A partition uses hardly more than a quarter of the cache, so none displaces all entries of
    another.
-4. Keys are digests under a secret of this process. The texts themselves are not stored.
+4. Entries are found by digests under a secret of this process. The texts are not stored.
 
 Each partition has two generations. New and used entries are in the young one. When the young one is
 full or LIFETIME_S old, it becomes the old one, and the previous old one is dropped as a whole.
@@ -101,36 +101,36 @@ class TtlCache(Generic[Value]):
 
     def get_or_compute_many(
         self,
-        keys: Sequence[Digest],
+        digests: Sequence[Digest],
         compute: Callable[[list[int]], list[Value]],
         *,
         partition: PartitionKey,
     ) -> list[Value]:
-        """Return the values of the keys, in order.
+        """Return the values of the digests, in order.
 
-        `compute` gets the indexes of the keys without a value, and returns their values.
+        `compute` gets the indexes of the digests without a value, and returns their values.
         """
         generations = self._prepare_partition(partition)
         missing: dict[Digest, int] = {}
-        for index, key in enumerate(keys):
-            if key not in generations.young:
-                if (value := generations.old.pop(key, None)) is not None:
-                    generations.young[key] = value
+        for index, digest in enumerate(digests):
+            if digest not in generations.young:
+                if (value := generations.old.pop(digest, None)) is not None:
+                    generations.young[digest] = value
                     weight = self._weigh(value)
                     generations.old_weight -= weight
                     generations.young_weight += weight
                 else:
-                    missing[key] = index
+                    missing[digest] = index
         if missing:
             self._add_values(
                 generations, dict(zip(missing, compute(list(missing.values())), strict=True))
             )
-        return [generations.young[key] for key in keys]
+        return [generations.young[digest] for digest in digests]
 
     def get_or_compute(
-        self, key: Digest, compute: Callable[[], Value], *, partition: PartitionKey
+        self, digest: Digest, compute: Callable[[], Value], *, partition: PartitionKey
     ) -> Value:
-        return self.get_or_compute_many([key], lambda _: [compute()], partition=partition)[0]
+        return self.get_or_compute_many([digest], lambda _: [compute()], partition=partition)[0]
 
     def evict_expired(self) -> None:
         """Evict expired entries, also in partitions that are no longer used."""

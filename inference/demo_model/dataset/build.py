@@ -47,13 +47,14 @@ def collect_training_files(
     library = read_corpus(standard_library())
     held_out = HeldOutFilter(library.held_out)
     files = [*library.training, *iterate_package_files(packages, wheels)]
-    library_ids = {id(file) for file in library.training}
+    library_ids = {id(file) for file in library.training}  # `drop_copies` yields the same objects
     for file in drop_copies(files):
         if held_out.has_shared_text(file):
             print(f"skipping a file that shares text with a held-out file: {file.path}")
         elif id(file) in library_ids:
             yield (Group.LIBRARY_TESTS if file.is_test else Group.LIBRARY), LIBRARY_NAME, file
         else:
+            # The paths of packages begin with the package's name.
             repository, _, path = file.path.partition("/")
             group = Group.PACKAGE_TESTS if file.is_test else Group.PACKAGES
             yield group, repository, dataclasses.replace(file, path=path)

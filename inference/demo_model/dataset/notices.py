@@ -58,7 +58,7 @@ def split_licence(text: str) -> Licence:
 def compose_notices(texts: Mapping[str, Sequence[str]]) -> str:
     """Return all notices, given the licence texts of each package.
 
-    The licence with most packages comes first.
+    The licence with the most packages comes first.
     """
     bodies: dict[str, str] = {}
     entries: dict[str, list[str]] = {}  # packages and their copyright lines, by the licence's terms

@@ -36,6 +36,7 @@ class Package:
 def read_package_list(path: Path = PACKAGE_LIST) -> list[Package]:
     """Return the packages of the list, in its order."""
     lines = path.read_text().splitlines()
+    # The columns are the fields of Package, in the same order.
     return [Package(*line.split("\t")) for line in lines if line and not line.startswith("#")]
 
 

@@ -108,7 +108,10 @@ class ModelCompleter:
         return text
 
     def _find_beginnings(self, text: str) -> list[int]:
-        """Return the tokens that begin the text, and those that begin with the whole text."""
+        """Return the tokens that begin the text, and those that begin with the whole text.
+
+        For an empty text, these are all tokens.
+        """
         return [
             token
             for token, token_text in enumerate(self.token_texts)
@@ -144,6 +147,7 @@ def measure_nats(completer: ModelCompleter, files: Sequence[SourceFile]) -> dict
         tokens: list[int] = completer.tokenizer.encode(file.text).ids
         num_bytes += len(file.text.encode())
         for start in range(0, len(tokens) - 1, WINDOW_TOKENS):
+            # The last token of a window is predicted there, and is the first token of the next one.
             window = tokens[start : start + WINDOW_TOKENS + 1]
             nats += completer.sum_nats(window)
             num_tokens += len(window) - 1

@@ -146,7 +146,10 @@ class DocumentSource:
         return TrainingDocument(tokens, tokens, [1.0] * len(tokens))
 
     def _draw_fim_document(self, file: TokenFile, max_tokens: int) -> TrainingDocument:
-        """Return the file with a cut, or a plain document if the middle leaves too little room."""
+        """Return the file with a cut.
+
+        If the middle leaves less than a quarter of the tokens, return a plain document.
+        """
         kinds = list(CUT_WEIGHTS)
         kind = self._rng.choices(kinds, list(CUT_WEIGHTS.values()))[0]
         spans = self._cutter.cut(file, kind)

@@ -70,7 +70,7 @@ class Cutter:
         self._tokenizer = tokenizer
         self._rng = rng
         texts = [tokenizer.decode([i]) for i in range(tokenizer.get_vocab_size())]
-        self._is_break = [text.startswith("\n") for text in texts]
+        self._is_break = [text.startswith("\n") for text in texts]  # by token ID
 
     def cut(self, file: TokenFile, kind: CutKind) -> TokenSpans:
         """Cut the file as this kind, or as LINES if a few random regions do not allow the kind."""

@@ -28,7 +28,7 @@ class Muon(torch.optim.Optimizer):
             state = self.state[parameters[0]]
             momentum = state.setdefault("momentum", torch.zeros_like(gradients))
             momentum.lerp_(gradients, 1 - MOMENTUM)
-            updates = orthogonalise(gradients.lerp(momentum, MOMENTUM))
+            updates = orthogonalise(gradients.lerp(momentum, MOMENTUM))  # Nesterov's momentum
             rows, columns = updates.shape[-2:]
             # Matrices with more rows than columns get a higher rate. The rate is a tensor if the
             # step is recorded as a CUDA graph (see `training/steps.py`), so it cannot be the

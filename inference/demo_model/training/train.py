@@ -130,7 +130,7 @@ class TrainingRun:
         return iter(
             DataLoader(
                 self._batches,
-                batch_size=None,
+                batch_size=None,  # an item of the data set is a batch already
                 sampler=steps,
                 num_workers=NUM_WORKERS_FOR_GPU if is_gpu else 0,
                 pin_memory=is_gpu,
@@ -232,6 +232,7 @@ def _parse_options() -> argparse.Namespace:
     parser.add_argument(
         "--mirror", type=Path, metavar="DIR", help="folder for a copy of each new checkpoint"
     )
+    # The defaults of --minutes and --tokens are so large that they limit nothing.
     parser.add_argument("--minutes", type=float, default=1e6, help="maximum duration of this call")
     parser.add_argument(
         "--tokens", type=float, default=1e11, help="stop when the run has trained this many tokens"

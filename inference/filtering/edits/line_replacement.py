@@ -54,7 +54,9 @@ def to_proposed_edit(region: EditableRegion, replacement: LineReplacement) -> Pr
     return ProposedEdit(
         start_line=region.start_line + start,
         end_line=region.start_line + replacement.end,
+        # The last line of a file has no line break.
         text=f"{text}\n" if added and not is_at_file_end else text,
+        # The longer of the removed and the added text counts.
         num_changed_chars=max(1, *map(len, replacement.changed_texts)),
     )
 

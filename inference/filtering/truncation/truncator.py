@@ -288,7 +288,7 @@ class Truncator:
             return True
         if self._is_first_line and line.strip() == "," and not context.rest_of_line:
             self._min_indent = context.min_indent_below
-            return False
+            return False  # the comma continues a list below
         return not self._decide_lines_below(line, whole_line)
 
     def _decide_lines_below(self, line: str, whole_line: str) -> bool:

@@ -113,6 +113,7 @@ class CubicLimit:
         return len(ratios) >= _MIN_SAMPLES and median(ratios) > _QUEUEING_FACTOR * idle_ratio
 
     def _record_idle_ratio(self, ratio: float, num_ahead: int) -> None:
+        """Learn from an idle pool, or from a first token that was faster than in an idle pool."""
         if self._idle_ratio is None:
             self._idle_ratio = ratio
         elif num_ahead < self.floor or ratio < self._idle_ratio:

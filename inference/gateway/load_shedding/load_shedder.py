@@ -31,7 +31,7 @@ from inference.gateway.load_shedding.rolling_quantiles import RollingQuantiles
 _FLOOR_PER_REPLICA: Final = 2  # requests; the limit is never lower
 _INITIAL_BATCHES: Final = 2  # the first limit in batches: one runs, and one waits
 _CHECK_INTERVAL_S: Final = 0.002  # between two checks of the waiting requests
-# The ratio of latency to target that is reported if an engine rejects a request.
+# If an engine rejects a request, the latency is unknown. It counts as this many times the target.
 _REFUSED_RATIO: Final = 2.0
 _GUARDED_QUANTILE: Final = 0.99  # the quantile of first tokens that is compared with the target
 _MIN_SLOT_S: Final = 0.25  # minimum length of a time slot in which first tokens are counted
@@ -77,7 +77,7 @@ class _PendingRequest:
     target_s: float
     num_ahead: int  # requests in flight when this one was admitted
     admitted_s: float
-    was_reported_late: bool = False  # to the limit
+    was_reported_late: bool = False  # the limit has counted this request as late
 
 
 class PoolLoadShedder:
@@ -127,7 +127,7 @@ class PoolLoadShedder:
 
     def start(self, request: CompletionRequest, trace: RequestTrace, now_s: float) -> None:
         """Count an admitted request as in flight."""
-        if not request.is_warm_up:  # warm-ups have the lowest priority
+        if not request.is_warm_up:  # warm-ups may be late: they have the lowest priority
             self._pending_requests[trace.arrival.request_id] = _PendingRequest(
                 trace=trace,
                 mode=request.mode,
@@ -142,7 +142,7 @@ class PoolLoadShedder:
         self._shares.release(_tenant_id(trace))
         pending = self._pending_requests.get(trace.arrival.request_id)
         if pending is None:
-            return
+            return  # a warm-up, or its first token is counted already
         if was_refused and not pending.was_reported_late:
             self._report_first_token(pending, _REFUSED_RATIO, now_s)
         else:

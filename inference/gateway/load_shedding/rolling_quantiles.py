@@ -7,7 +7,8 @@ second. The sum of all histograms is kept, too, so that `quantile` need not add 
 import math
 from typing import Final
 
-_GROWTH: Final = math.log(1.05)  # from one bin to the next
+# Each bin ends 5% above the previous one: bin n ends at _MIN_MS * 1.05 ** (n + 1).
+_GROWTH: Final = math.log(1.05)
 _MIN_MS: Final = 0.5  # the lower bound of the first bin
 _NUM_BINS: Final = 260  # up to 160 s
 SLOT_S: Final = 1.0  # seconds that a histogram covers

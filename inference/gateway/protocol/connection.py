@@ -57,8 +57,8 @@ from inference.gateway.supersession.registry import can_supersede, supersession_
 MAX_CONCURRENT_COMPLETIONS: Final = 16  # on one connection; an editor has one or two
 MAX_UNFINISHED: Final = 64  # completions, including cancelled ones that have not ended yet
 MAX_REMEMBERED: Final = 256  # ended completions whose outcome may still be reported
-# Accepted completions are remembered longer: editors report how much of the text is left up to half
-# an hour, or a thousand requests, later.
+# Accepted completions are remembered apart from the others, so that later requests do not displace
+# them: editors report up to half an hour, or a thousand requests, later how much of a text is left.
 MAX_ACCEPTED: Final = 128
 
 Send = Callable[[ServerFrame], Awaitable[None]]
@@ -128,7 +128,7 @@ class StreamedCompletion:
         trace.cancelled_s = self.cancelled_s
         finish_reason = trace.finish_reason or FinishReason.STOP
         meta = build_meta(trace, include_prompt_segments=self.include_prompt_segments)
-        if trace.edit is not None:
+        if trace.edit is not None:  # an edit is sent here, so no delta has counted it
             self.suggestion.num_chars = trace.num_sent_chars
             self.suggestion.num_lines = trace.num_sent_lines
         edit = to_edit_frame(trace.edit)
@@ -174,7 +174,7 @@ class Connection:
         """
         tasks = self._list_tasks()
         for task in tasks:
-            task.cancel() if reason is None else task.cancel(reason)
+            task.cancel(reason)  # None: a cancellation without a message
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def drain(self) -> None:
@@ -317,12 +317,13 @@ class Connection:
         )
         completion = self._find_completion(frame.id)
         # After a reconnect, the ID may belong to another completion. The request ID is unique.
-        known_request_id = completion and completion.suggestion.request_id
+        known_request_id = completion.suggestion.request_id if completion else None
         if frame.request_id and frame.request_id != known_request_id:
             self._backend.record_late_outcome(
                 self._backend.find_principal(), frame.request_id, report
             )
             return
+        # Raises InvalidFrame, unless the completion has ended.
         advance(
             completion.state if completion else CompletionState.UNKNOWN, CompletionEvent.OUTCOME
         )

@@ -20,6 +20,7 @@ def to_draft(frame: CompleteFrame) -> UnvalidatedRequest:
         language=frame.language,
         files=_to_files(frame.files),
         repository=frame.repository.name,
+        # The framework counts as one more import. Empty names are left out.
         imports=tuple(filter(None, (frame.repository.framework, *frame.repository.imports))),
         max_tokens=frame.max_tokens,
         trigger=frame.trigger,

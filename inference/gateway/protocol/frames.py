@@ -93,7 +93,7 @@ class OutcomeFrame(msgspec.Struct, frozen=True, tag="outcome"):
     id: str = ""  # optional if there is a request_id
     request_id: str = ""  # for completions that another connection requested
     chars: int | None = None  # None: the whole suggestion
-    lines: int | None = None
+    lines: int | None = None  # None: the whole suggestion
     after_ms: int = 0  # since the suggestion was shown; for persisted: since it was accepted
     # Only for persisted: the edit distance as a share of the accepted text, 0 to 1.
     edited_ratio: float | None = None
@@ -233,7 +233,7 @@ def decode_frame(text: str) -> ClientFrame:
     except msgspec.ValidationError as error:
         raise _to_invalid_frame(text, error) from None
     except (msgspec.DecodeError, UnicodeError, RecursionError):  # the last: deep nesting
-        raise InvalidFrame("invalid_json", "The frame is not a JSON object.") from None
+        raise InvalidFrame("invalid_json", "The frame is not valid JSON.") from None
     has_request_id = isinstance(frame, OutcomeFrame) and frame.request_id != ""
     min_chars = 0 if has_request_id else 1
     if not isinstance(frame, FRAMES_WITHOUT_ID) and not min_chars <= len(frame.id) <= MAX_ID_CHARS:

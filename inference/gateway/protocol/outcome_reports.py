@@ -27,7 +27,7 @@ class SuggestionRecord:
     request_id: RequestId
     num_chars: int = 0
     num_lines: int = 0
-    # Number of reports by event and span in seconds (None: the event is not persisted).
+    # Number of reports by event and span in seconds (None: the event is not `persisted`).
     reported_events: Counter[tuple[OutcomeEvent, int | None]] = field(default_factory=Counter)
 
     def append_text(self, text: str) -> None:
@@ -55,8 +55,8 @@ class OutcomeCounts:
 
     chars: int
     lines: int
-    span_s: int | None  # one of SPANS_S; None: the event is not persisted
-    edited_ratio: float | None  # None: the event is not persisted
+    span_s: int | None  # one of SPANS_S; None: the event is not `persisted`
+    edited_ratio: float | None  # None: the event is not `persisted`
 
 
 def count_outcome(suggestion: SuggestionRecord, report: OutcomeReport) -> OutcomeCounts:
@@ -79,7 +79,7 @@ def count_outcome(suggestion: SuggestionRecord, report: OutcomeReport) -> Outcom
 
 
 def validate_report(report: OutcomeReport) -> int | None:
-    """Validate the report. Return its span; None: the event is not persisted.
+    """Validate the report. Return its span; None: the event is not `persisted`.
 
     The span is the longest one of SPANS_S that has passed since acceptance, in seconds. The code of
     InvalidFrame is `invalid_field`. Raises InvalidFrame.

@@ -53,5 +53,6 @@ def _check_counts(chars: Mapping[str, int]) -> dict[str, int]:
                 "unknown_language", 'chars has an unknown language. Use "" for other languages.'
             )
         if count:
+            # Two names may be spellings of one language, such as "Go" and "go".
             counts[name] = min(MAX_CHARS, counts.get(name, 0) + count)
     return counts

@@ -113,7 +113,7 @@ def _build_bucket_spec(tenant_id: TenantId, budget: HardBudget, month: str) -> B
         key=spend_key(tenant_id, budget.budget_id, month),
         capacity=capacity,
         interval_s=None,
-        lease=max(1, max_lease // 4),
+        lease=max(1, max_lease // 4),  # grows up to max_lease (see BucketSpec)
         max_lease=max_lease,
         keep_s=KEEP_SPEND_S,
         max_debt=max_lease,

@@ -29,7 +29,9 @@ class BucketSpec:
     tenant_id: TenantId  # one call can cover all buckets of a tenant
     key: str  # in the store
     capacity: int  # units that may be spent at once, at least 1
-    interval_s: float | None  # time in which a unit comes back; None: never, the bucket is a budget
+    # Time in which a unit comes back; None: never. A bucket with an interval is called a rate here,
+    # and one without is called a budget, also if it is a token quota.
+    interval_s: float | None
     # A lease has the units that requests have reserved or wait for, and spare units for later ones.
     lease: int  # initial spare units; doubled while leases last less than two seconds
     max_lease: int  # maximum of spare units on one gateway
@@ -70,10 +72,11 @@ class LeasedBucket:
     spec: BucketSpec
     size: int  # spare units of the next lease
     used_s: float  # last time that a request spent units
-    # See LeaseRequest. Before the first answer, a number that no request has: it differs from the
-    # `since` of all earlier requests.
+    # See LeaseRequest. Before the first answer, a number that no request has. The store may still
+    # remember requests of an earlier bucket with the same `spec.key`. They have another `since`, so
+    # the store does not take the new bucket's spending for theirs.
     since: int
-    granted_units: int = 0  # in the last answer, without the surplus returned since
+    granted_units: int = 0  # in the last answer, minus the surplus that was returned after it
     reserved: int = 0  # of a budget: units reserved by requests that have not ended
     spent_since: int = 0  # units spent since the request of the last answer
     # The units of each request that waits for the renewal.
@@ -174,7 +177,9 @@ class LeasedBucket:
         wanted_units = requested_units if is_return else requested_units + self.size
         self.granted_units = min(self.granted_units, wanted_units + self.spent_since)
         needed_units = max(requested_units, self.granted_units - self.spent_since)
-        min_units = self.reserved + min(self.waiting_units) if self.waiting_units else needed_units
+        # The lease is useful if at least the smallest waiting request fits.
+        smallest = min(self.waiting_units, default=None)
+        min_units = needed_units if smallest is None else self.reserved + smallest
         self.requested_s, self.is_answered = now_s, False
         return LeaseRequest(
             spec=self.spec,

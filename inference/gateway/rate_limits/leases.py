@@ -77,7 +77,10 @@ class RateLimitExceeded(Exception):
 
 class LeaseStore(Protocol):
     async def renew(self, gateway: str, requests: Sequence[LeaseRequest]) -> list[LeaseGrant]:
-        """Make one call about the buckets of one tenant. Raises OSError."""
+        """Make one call about the buckets of one tenant. Return a grant for each request, in order.
+
+        Raises OSError.
+        """
 
 
 class Leases:
@@ -139,7 +142,8 @@ class Leases:
             await self._wait_for_renewal(pairs, short_buckets, timeout_s=deadline_s - now_s)
             now_s = self._clock.monotonic_s()
         charges = [
-            Charge(bucket, units, bucket.remaining_units(now_s) >= units) for bucket, units in pairs
+            Charge(bucket, units, is_leased=bucket.remaining_units(now_s) >= units)
+            for bucket, units in pairs
         ]
         for charge in charges:
             charge.bucket.spend(charge.units, now_s, is_leased=charge.is_leased)
@@ -177,15 +181,15 @@ class Leases:
                 self._remove(bucket)
         await self._return_units(swept_buckets)
 
-    async def close(self) -> None:
-        """Return all units, within CLOSE_S. After that, the leases expire in the store."""
+    async def close(self, *, timeout_s: float = CLOSE_S) -> None:
+        """Return all units, within `timeout_s`. After that, the leases expire in the store."""
         for task in tuple(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         for bucket in self._all_buckets():
             bucket.renewal = None  # a task that was cancelled before it ran has not cleared this
         try:
-            async with asyncio.timeout(CLOSE_S):
+            async with asyncio.timeout(timeout_s):
                 while not_returned := [
                     bucket for bucket in self._all_buckets() if not bucket.is_returned
                 ]:
@@ -339,7 +343,10 @@ def _split_into_parts(items: Sequence[_Item], size: int) -> Iterator[Sequence[_I
 
 
 def _is_forgettable(bucket: LeasedBucket, now_s: float) -> bool:
-    """Return whether the bucket can be removed: no units, count or refusal of it matters."""
+    """Return whether the bucket can be removed without loss.
+
+    It holds no units, its last refusal is over, and its own count (`fallback`) is full again.
+    """
     if (
         bucket.renewal is not None
         or not bucket.is_returned

@@ -3,8 +3,8 @@
 Rates count the actions of people, not the requests of their editors. An action costs ten units. The
 following requests cost one unit, so that no request is free:
 
-- Requests that no user waits for: warm-ups, and as many prefetches as there were recent actions. So
-  a client that marks all its requests as prefetches pays the full price for each.
+- Requests that no user waits for: warm-ups, and as many prefetches as there were recent actions. A
+  client that marks all its requests as prefetches has no actions, so it pays the full price.
 - A request at the position of the previous one, within REPEAT_S: editors request several
   suggestions. This does not apply to chats.
 - A request that showed nothing and did not finish: superseded, cancelled, shed or failed.
@@ -110,6 +110,7 @@ class Quotas:
             prompt_tokens=self._prompt_tokens[request.tier],
             model=model,
         )
+        # The charges are in the same order. They are settled in three groups below.
         spend_requests = [*rates, *token_requests, *budget.spend_requests]
         charges = await self._spend_leases(spend_requests, request) if spend_requests else []
         if rates:
@@ -155,6 +156,8 @@ class Quotas:
         self, limits: PolicyLimits, principal: Principal, units: int
     ) -> list[SpendRequest]:
         tenant, credential = principal.snapshot.tenant_id, principal.credential
+        # Kind, ID and limit. Each specification has the tenant's ID anyway. For a service key, the
+        # user ID is None.
         holders = (
             ("tenant", "", limits.tenant),
             ("user", credential.user_id, limits.user),

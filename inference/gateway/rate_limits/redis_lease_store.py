@@ -24,11 +24,14 @@ _MAX_CONNECTIONS: Final = 32
 # ARGV: the gateway, microseconds of a lease, microseconds for which its last request is remembered.
 # Then for each bucket: capacity, microseconds in which one unit comes back (0: a budget, whose
 # units do not come back), seconds to keep a budget, and the request (see LeaseRequest): its number,
-# the number of the last request that was answered (since), the units spent since that one, and the
-# smallest useful, the needed and the largest useful lease, in ascending order (min_units,
-# needed_units, wanted_units). If needed_units are available, the lease gets them and a quarter of
-# the other available units, but at most wanted_units. If only min_units are available, it gets all
-# available units. If there are fewer, the lease does not grow.
+# the number of the last request that was answered (since), the units spent since that one, and in
+# ascending order:
+#   min_units: the smallest useful lease. If fewer units are available, the lease does not grow.
+#   needed_units: enough for all requests of the gateway. If fewer are available, but at least
+#     min_units, the lease gets all available units.
+#   wanted_units: the largest useful lease, with spare units for later requests. If needed_units are
+#     available, the lease gets them and a quarter of the other available units, but at most
+#     wanted_units.
 # Returns for each bucket: units held, microseconds until min_units are available, units overdrawn.
 # Only the clock of Redis counts, because the clocks of gateways differ. After that clock is set
 # back, a bucket may be empty for a while. Numbers are formatted, because Lua would write only 14
@@ -75,7 +78,7 @@ local function take_back_ended_leases(key)
 end
 
 for i, key in ipairs(KEYS) do
-  local at = 9 * (i - 1) + 3
+  local at = 9 * (i - 1) + 3  -- three arguments come first, then nine for each bucket
   local capacity, interval_us = tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2])
   local keep_s, number = tonumber(ARGV[at + 3]), tonumber(ARGV[at + 4])
   local since = tonumber(ARGV[at + 5])
@@ -114,8 +117,10 @@ for i, key in ipairs(KEYS) do
       end
       return math.max(0, math.floor(capacity - used + 1e-6))
     end
-    -- This reads all leases, so only for a new gateway or if units are scarce.
-    if not fields[3] or limit_used_and_count_free() < wanted_units then
+    local has_lease = fields[3]  -- false: this gateway has never had a lease of this bucket
+    local is_scarce = has_lease and limit_used_and_count_free() < wanted_units
+    -- `take_back_ended_leases` reads all leases, which takes long.
+    if not has_lease or is_scarce then
       used = used - take_back_ended_leases(key)
     end
     local units, held = limit_used_and_count_free(), 0

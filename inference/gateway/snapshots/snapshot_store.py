@@ -126,6 +126,7 @@ class SnapshotStore:
         return holders is None or tenant_id in holders
 
     def derive_pepper(self, version: int) -> bytes:
+        """Return the installation's secret in the digests of API keys (see `digest_key`)."""
         if version not in self._peppers:
             self._peppers[version] = derive_key(self._root_secret, f"key-pepper/{version}")
         return self._peppers[version]
@@ -150,7 +151,11 @@ class SnapshotStore:
     def _remove_credentials(self, snapshot: TenantSnapshot) -> None:
         for credential in snapshot.credentials:
             pairs = self._by_lookup.get(credential.lookup_id, ())
-            remaining = tuple(pair for pair in pairs if pair[1].tenant_id != snapshot.tenant_id)
+            remaining = tuple(
+                (other, effective)
+                for other, effective in pairs
+                if effective.tenant_id != snapshot.tenant_id
+            )
             if remaining:
                 self._by_lookup[credential.lookup_id] = remaining
             else:

@@ -11,7 +11,7 @@ user's connections, protocols and gateways. Rules:
 3. A request without a path neither supersedes nor is superseded. The same applies to a request with
    a service key, because many people may share the key.
 4. Gateways exchange a keyed digest, never a path. Claims are published in the background, so no
-   request waits for it.
+   request waits for the publication.
 """
 
 import asyncio

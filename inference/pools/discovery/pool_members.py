@@ -13,7 +13,8 @@ Rules:
 4. A replica that leaves gets no new requests. Its requests in flight continue.
 5. Operators can add replicas only at addresses that the configuration allows; nothing is sent to
    other addresses. An added replica must state that it serves the pool's model. Its statement about
-   a property counts for the pool's common identity only if no other replica states that property.
+   a property counts for the pool's common identity only if no configured or discovered replica
+   states that property.
 """
 
 import asyncio
@@ -94,6 +95,7 @@ class _CandidateReplicas:
 
     @property
     def all_replicas(self) -> tuple[Replica, ...]:
+        """The replicas that become members if their identity does not contradict the pool's."""
         return (*self.configured_or_discovered, *self._exclude_configured(self.allowed_additions))
 
     @property
@@ -288,6 +290,7 @@ class PoolMembers:
         candidates, pool = self._candidates[name], self._pools.by_name[name]
         identity = candidates.identities.get(replica.url)
         if identity is not None:  # the last known one counts, even if the last fetch failed
+            # An added replica must state its model (rule 5).
             if identity.roots is None and replica not in candidates.configured_or_discovered:
                 return IdentityMismatch(MismatchReason.NO_IDENTITY, "", pool.model)
             return check_identity(pool, identity, candidates.pool_identity, self._token_ids[name])

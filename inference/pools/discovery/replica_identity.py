@@ -2,7 +2,8 @@
 
 A missing statement is not a contradiction: a server such as a router may not support the request
 for it. If replicas contradict each other, the most common statement wins. In a tie, the previous
-statement wins if it is among the most common ones.
+statement wins if it is among the most common ones. If it is not, the first one in alphabetical
+order wins.
 """
 
 from collections import Counter

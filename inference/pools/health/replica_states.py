@@ -126,7 +126,7 @@ class ReplicaStates:
     def set_drained(self, names: Iterable[str]) -> None:
         """Drain exactly these replicas, and no others. Their requests in flight continue."""
         drained = frozenset(names)
-        for name in drained ^ self._drained:
+        for name in drained ^ self._drained:  # those that change
             log.info("replica.drained", replica=name, is_drained=name in drained)
         self._drained = drained
 

@@ -194,6 +194,7 @@ def _multiply(matrix: Matrix, vector: Sequence[float]) -> list[float]:
 def _invert_matrix(matrix: Matrix) -> Matrix | None:
     """Invert by Gauss-Jordan elimination; return None if the matrix is singular."""
     size = len(matrix)
+    # Each row of the matrix, followed by the same row of the identity matrix.
     rows = [[*row, *(float(n == m) for m in range(size))] for n, row in enumerate(matrix)]
     largest = max((abs(matrix[n][n]) for n in range(size)), default=0.0)
     for n in range(size):

@@ -234,15 +234,15 @@ def _read_counters(values: Mapping[str, list[float]]) -> _Counters:
     The metric by position has the values of all positions of the first engine, then of the next.
     """
     num_engines = len(values[_GENERATED])
-    by_engine = values.get(_ACCEPTED_AT, [])
-    num_positions = len(by_engine) // num_engines
+    accepted_at = values.get(_ACCEPTED_AT, [])
+    num_positions = len(accepted_at) // num_engines
     return _Counters(
         generated=sum(values[_GENERATED]),
         drafted=sum(values[_DRAFTED]),
         accepted=sum(values[_ACCEPTED]),
         num_drafts=sum(values.get(_DRAFTS, [])),
         accepted_by_position=tuple(
-            sum(by_engine[position::num_positions]) for position in range(num_positions)
+            sum(accepted_at[position::num_positions]) for position in range(num_positions)
         ),
     )
 
@@ -259,9 +259,11 @@ def _close_window(watched_replica: _WatchedReplica, current: _Counters) -> None:
         return
     num_foreign_tokens = round(difference.generated) - generated.total()
     min_difference = MIN_DIFFERENCE_SHARE * difference.generated
-    # The engine has restarted: its counters have begun at 0 again.
+    # This gateway has counted many more tokens than the engine. So the engine has restarted, and
+    # its counters have begun at 0 again.
     if num_foreign_tokens < -min_difference:
         return
+    # Too many tokens of unknown languages (see the module's docstring).
     if num_foreign_tokens > MAX_FOREIGN_SHARE * difference.generated:
         return
     if num_foreign_tokens > min_difference:

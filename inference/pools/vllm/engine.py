@@ -119,7 +119,8 @@ def _build_constraint_fields(request: EngineRequest) -> dict[str, object]:
     # a character is not required of the engine. The filter checks every completion anyway.
     if not prefix or not prefix.replace("\t", " ").isprintable():
         return {}
-    pattern = _REGEX_SYNTAX.sub(r"\\\g<0>", prefix)
+    pattern = _REGEX_SYNTAX.sub(r"\\\g<0>", prefix)  # a backslash before each special character
+    # `[\s\S]*` matches any further text, line breaks included.
     return {"structured_outputs": {"regex": rf"{pattern}[\s\S]*({request.salt})?"}}
 
 

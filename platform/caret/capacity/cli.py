@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from rich.console import Console
 
-from caret.capacity.inputs import CapacityInputs, InvalidInput, Queue, requests_per_s
+from caret.capacity.inputs import CapacityInputs, InvalidInput, Queue, compute_requests_per_s
 from caret.capacity.measurements import read_file, read_metrics
 from caret.capacity.plan import compute_plan
 from caret.capacity.plot import draw
@@ -117,7 +117,7 @@ def _read_inputs(options: argparse.Namespace) -> CapacityInputs:
     }
     if options.tokens_per_day is not None:
         output_tokens = float(figures.get("output_tokens", _DEFAULTS["output_tokens"]))
-        figures["requests_per_s"] = requests_per_s(
+        figures["requests_per_s"] = compute_requests_per_s(
             tokens_per_day=options.tokens_per_day, output_tokens=output_tokens
         )
     if "requests_per_s" not in figures:

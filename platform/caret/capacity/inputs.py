@@ -89,7 +89,7 @@ _NOT_NEGATIVE: Final = ("output_tokens", "warm_tokens", "overhead_ms", "dollars_
 NUMBERS: Final = tuple(field.name for field in fields(CapacityInputs) if field.name != "queue")
 
 
-def requests_per_s(*, tokens_per_day: float, output_tokens: float) -> float:
+def compute_requests_per_s(*, tokens_per_day: float, output_tokens: float) -> float:
     """Return the load that generates this many tokens in a day. All hours have the same load.
 
     Raises InvalidInput.

@@ -9,7 +9,8 @@ from xml.sax.saxutils import escape, quoteattr
 from caret.capacity.plan import CapacityPlan, HitRateRow, compute_hit_rate_row
 from caret.capacity.time_to_first_token import FirstTokenLatency
 
-# Size and margins, in units of the SVG's view box.
+# Size and margins, in units of the SVG's view box. The small numbers in the drawing functions are
+# distances in the same units, such as from a line to its label.
 _WIDTH, _HEIGHT = 760, 440
 _LEFT, _RIGHT, _TOP, _BOTTOM = 72, 96, 78, 64
 _CURVE_STEPS: Final = 1_000

@@ -118,6 +118,8 @@ def sojourn_quantile_s(wait: WaitDistribution, service: ServiceTime, quantile: f
 
 
 def _probability_over(wait: WaitDistribution, service: ServiceTime, seconds: float) -> float:
+    """Return the probability that wait and service together take longer than `seconds`."""
     return sum(
-        share * wait.probability_over(seconds - needed_s) for share, needed_s in service.kinds
+        probability * wait.probability_over(seconds - service_s)
+        for probability, service_s in service.kinds
     )

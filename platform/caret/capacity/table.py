@@ -45,6 +45,7 @@ def _build_input_table(figures: CapacityInputs) -> Table:
         ("accepted", f"{figures.acceptance:.0%}"),
         ("price", f"${figures.dollars_per_gpu_hour:g} per GPU hour"),
     ]
+    # Two pairs a row.
     for left, right in zip(pairs[::2], pairs[1::2], strict=True):
         table.add_row(*left, *right)
     return table

@@ -36,6 +36,7 @@ def estimate_first_token(
 
     Raises QueueUnstable if the load overloads the GPUs.
     """
+    # The share of each GPU's time that decoding takes.
     decode_share = requests_per_s * figures.output_tokens / figures.decode_tokens_per_s / num_gpus
     if decode_share >= 1:
         raise QueueUnstable
@@ -62,6 +63,7 @@ def _compute_prefill(
     """
     cold, missing_tokens = figures.context_tokens, (1 - hit_rate) * figures.context_tokens
     warm = min(figures.warm_tokens, missing_tokens)
+    # A request prefills `missing_tokens` on average: share_cold * cold + (1 - share_cold) * warm.
     share_cold = (missing_tokens - warm) / (cold - warm) if cold > warm else 0.0
     return ServiceTime(
         kinds=((1 - share_cold, warm / tokens_per_s), (share_cold, cold / tokens_per_s))

@@ -21,7 +21,7 @@ _FUNCTION_HEAD: Final = "def total(prices: list[int]) -> int:\n    "
 _LINE_STATES: Final = ("r", "re", "ret", "return ")  # the current line at each request
 KEYSTROKE_S: Final = 0.08  # between two requests
 MAX_WAIT_S: Final = 5.0  # for a whole probe
-# The finish reasons of requests that were served. `shed`, for example, is none of them.
+# The finish reasons of requests that were served. Others, such as `shed`, count as refused.
 _SERVED: Final = frozenset({"stop", "length", "filtered"})
 # The buckets are finest around 100 ms, the target for inline completions.
 _BUCKETS_S: Final = (0.02, 0.04, 0.06, 0.08, 0.1, 0.15, 0.25, 0.5, 1, 2, 5)

@@ -145,7 +145,7 @@ async def open_data_plane(config: DataPlaneConfig) -> AsyncIterator[DataPlane]:
                 config, plane, metrics, MetricSources(journal, session, slowest, pool_members)
             ),
         ):
-            with disabled_gc():
+            with disabled_gc():  # instead, the task `garbage_collection` collects at quiet moments
                 yield plane
 
 

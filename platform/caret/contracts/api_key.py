@@ -25,6 +25,7 @@ import msgspec
 from caret.contracts.policy import Mode
 from caret.foundation.ids import KeyId, LookupId, UserId
 
+# The groups are the kind, the lookup ID, the random secret and the checksum.
 KEY_PATTERN: Final = re.compile(
     r"cpk_(live|test|svc|ops)_([0-9A-Za-z]{8})([0-9A-Za-z]{43})([0-9A-Za-z]{6})"
 )

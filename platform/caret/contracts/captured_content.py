@@ -19,7 +19,7 @@ from caret.foundation.ids import RequestId, UserId
 CONTENT: Final = "caret:content"  # Redis key of the stream
 MAX_AGE_S: Final = 120  # of an entry in the stream
 # Each write deletes older entries, and the stream expires after this time without a write. So an
-# entry lives at most MAX_AGE_S.
+# entry lives at most twice this time, which is MAX_AGE_S.
 TRIM_AGE_MS: Final = MAX_AGE_S * 1000 // 2
 MAX_QUEUED: Final = 1_000  # batches in the stream; the oldest are dropped first
 MAX_BATCH_CHARS: Final = 200_000  # a single longer item is a batch of its own

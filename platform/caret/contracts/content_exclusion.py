@@ -43,7 +43,7 @@ def is_excluded(policy: TenantPolicy, *, repository: str, path: str) -> bool:
 
 
 def matching_globs(exclusion: _Exclusion, *, repository: str, path: str) -> list[tuple[str, str]]:
-    """Return the repository name of the rule ("*": all) and each glob that excludes the path."""
+    """Return the globs that exclude the path, each as (repository name or "*" for all, glob)."""
     spellings = _list_spellings(_normalize_path(path))
     return [
         (name, glob)

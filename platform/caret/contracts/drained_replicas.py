@@ -1,6 +1,6 @@
 """Draining replicas: gateways send them no new requests and let running ones finish.
 
-The control plane writes them to Redis, and gateways follow the changes:
+The control plane writes their names to Redis, and gateways follow the changes:
 
     caret:drained-replicas           hash     replica name (host:port) -> encoded DrainChange;
                                               only replicas that are drained now
@@ -8,9 +8,10 @@ The control plane writes them to Redis, and gateways follow the changes:
     caret:drained-replicas:changed   channel  the new version; wakes gateways at once
     caret:drained-replicas:log       list     encoded DrainChange, newest first, of bounded length
 
-Gateways read only the names in the hash, so an older gateway obeys a newer control plane. If the
-version is missing, nothing was ever drained, or Redis has lost its data. Gateways then go on
-draining the same replicas.
+Gateways read only the names in the hash and not the values, so an older gateway obeys a control
+plane that writes a newer form of DrainChange. If the version is missing, nothing was ever drained,
+or Redis has lost its data. In both cases, gateways go on draining the replicas that they drained
+before.
 """
 
 from typing import Final

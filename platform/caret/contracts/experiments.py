@@ -1,7 +1,7 @@
 """Experiments: variants of prompt layout, prompt shares, ranking and filter.
 
 Each variant serves a part of the users. Operators start and stop experiments at run time. The
-control plane writes them to Redis, and gateways follow the changes:
+control plane writes the experiments to Redis, and gateways follow the changes:
 
     caret:experiments           hash     name -> encoded ExperimentChange; stopped ones remain
     caret:experiments:version   counter  incremented by each change; gateways poll it
@@ -17,9 +17,9 @@ EXPERIMENTS: Final = "caret:experiments"
 EXPERIMENTS_VERSION: Final = "caret:experiments:version"
 EXPERIMENTS_CHANGED: Final = "caret:experiments:changed"
 EXPERIMENTS_LOG: Final = "caret:experiments:log"
-# The values that a variant may have, as inference defines them.
+# The values that a variant may have. Packages of `inference` define their meaning.
 LAYOUTS: Final = ("stable", "efim", "spm", "spm2", "psm", "psm-sliding", "spm-sliding")
-RANKINGS: Final = ("recency", "similarity")
+RANKINGS: Final = ("recency", "similarity")  # of other files
 FILTERS: Final = ("syntax", "plain")
 # Shares of a prompt's token budget, 0 to 1. Other files and the suffix leave the rest to snippets
 # and the prefix.

@@ -71,6 +71,7 @@ def contains_all(wide: tuple[str, ...], narrow: tuple[str, ...]) -> bool:
 
 
 def _is_subnet(inner: Network, outer: Network) -> bool:
+    """Return whether `inner` lies within `outer`; False if their IP versions differ."""
     if isinstance(inner, ipaddress.IPv4Network) and isinstance(outer, ipaddress.IPv4Network):
         return inner.subnet_of(outer)
     if isinstance(inner, ipaddress.IPv6Network) and isinstance(outer, ipaddress.IPv6Network):

@@ -232,8 +232,8 @@ LANGUAGES: Final = frozenset(
     ]
 )
 
-# File suffixes of a language, without the dot. `language_of_name` also accepts them as names; some
-# (golang) are only names.
+# File suffixes of a language, without the dot. `language_of_name` also accepts them as names. A few
+# are no real suffixes, but common names, such as golang.
 _SUFFIXES: Final = {
     "bash": "bash",
     "bat": "bat cmd",
@@ -316,11 +316,15 @@ _BY_FILE_NAME: Final = {
 def language_of_path(path: str) -> str:
     """Return the language of a file by its name or suffix; "" if it is unknown."""
     name = path.replace("\\", "/").rpartition("/")[2].lower()
+    # A dot at the start, as in `.r`, begins a hidden file's name and not a suffix.
     stem, dot, suffix = name.rpartition(".")
     return _BY_FILE_NAME.get(name) or (_BY_SUFFIX.get(suffix, "") if dot and stem else "")
 
 
 def language_of_name(name: str) -> str:
-    """Return the language for an identifier or a file suffix, in any case; "" if it is unknown."""
+    """Return the language for an identifier or a file suffix; "" if it is unknown.
+
+    Upper and lower case are equal, and a suffix may begin with its dot.
+    """
     text = name.strip().lower()
     return text if text in LANGUAGES else _BY_SUFFIX.get(text.removeprefix("."), "")

@@ -123,7 +123,7 @@ class PolicyOverride(msgspec.Struct, frozen=True, forbid_unknown_fields=True, om
     features: frozenset[Feature] | None = None  # features that stay on; None: all
     models: frozenset[str] | None = None  # allowed models, by name; None: all
     regions: frozenset[str] | None = None  # regions of allowed gateways; None: all
-    # In addition to the policy's, and in the same form.
+    # Globs in addition to those of the policy, and in the same form.
     content_exclusion: dict[str, tuple[str, ...]] = {}
     has_secret_filter: bool = False
     has_public_code_filter: bool = False

@@ -62,15 +62,15 @@ class SpendingLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, om
     budgets: tuple[HardBudget, ...] = ()
     # The budgets of teams and users that count a user's spending. Bit n of the little-endian number
     # stands for `budgets[n]`. Only the tenant's budget applies to users that are not listed. The
-    # compact form exists because a gateway decodes it on its event loop (ADR 0003).
+    # form is compact, because decoding it blocks the event loop of a gateway (ADR 0003).
     budgets_of: dict[UserId, bytes] = {}
 
 
 class TokenCounts(msgspec.Struct, frozen=True):
     """Numbers of tokens of a request that are billed."""
 
-    prompt: int
-    cached_prompt: int
+    prompt: int  # read by the engine, without the cached ones
+    cached_prompt: int  # found in the engine's prefix cache
     generated: int
 
 
@@ -80,8 +80,9 @@ NOTHING: Final = TokenCounts(0, 0, 0)
 def billable_tokens(*, prompt: int, cached: int | None, generated: int) -> TokenCounts:
     """Return the tokens to bill. If the engine has generated nothing, nothing is billed.
 
-    `cached` is None if the engine was stopped before it reported its cache. The whole prompt then
-    counts as cached, in the customer's favour.
+    `prompt` includes the cached tokens. `cached` is None if the engine was stopped before it
+    reported their number. The whole prompt then counts as cached, because cached tokens usually
+    cost less.
     """
     if generated <= 0:
         return NOTHING
@@ -102,11 +103,11 @@ def cost_micros(prices: TierPrices, tokens: TokenCounts) -> int:
 def max_cost_micros(
     prices: TierPrices, tier: Tier, *, max_tokens: int, prompt_tokens: int | None = None
 ) -> int:
-    """Return the highest possible cost of a request, which is reserved; at least 1.
+    """Return the highest possible cost of a request, which gateways reserve before it runs.
 
-    `max_tokens` limits the generated tokens. `prompt_tokens` is the token budget of a prompt; None:
-    the tier's. If cached tokens cost more than other prompt tokens, their price is used for the
-    whole prompt.
+    It is at least 1, even if the tokens are free. `max_tokens` limits the generated tokens.
+    `prompt_tokens` is the token budget of a prompt; None: the tier's. If cached tokens cost more
+    than other prompt tokens, their price is used for the whole prompt.
     """
     prompt_price = max(prices.prompt, prices.cached_prompt)
     max_counts = TokenCounts(prompt_tokens or MAX_PROMPT_TOKENS[tier], 0, max_tokens)
@@ -135,10 +136,14 @@ def decode_indexes(encoded_indexes: bytes, *, num_indexes: int) -> tuple[int, ..
 def spend_key(tenant_id: str, budget_id: str, month: str) -> str:
     """Return the Redis key of the hash for a budget's spending in a month such as 2026-11.
 
-    Field `used` is the sum in micros that gateways have spent or leased. If the ledger's total is
-    higher, the control plane raises `used` to it, and adds the difference to `raised`. If a gateway
-    reports this spending later, it is subtracted from `raised` and does not count again. The other
-    fields are the gateways' leases. The part of the key in braces selects the node of a Redis
-    cluster.
+    Its fields, with amounts in micros:
+
+    - `used`: the sum that gateways have spent or leased. If the ledger's total is higher, the
+      control plane raises `used` to that total.
+    - `raised`: the sum of these raises. If a gateway reports the spending of a raise later, the
+      amount is subtracted from `raised` and is not added to `used` again.
+    - `gateway:NAME`, one for each gateway: its lease (see the gateway's redis_lease_store).
+
+    The part of the key in braces selects the node of a Redis cluster.
     """
     return f"caret:spend:{{{tenant_id}}}:{budget_id}:{month}"

@@ -1,6 +1,6 @@
 """Indexes of public code, with which gateways compare completions.
 
-Operators build, start and stop them at run time. The files of the indexes are in the folder
+Operators build, start and stop indexes at run time. The files of the indexes are in the folder
 CARET_PUBLIC_CODE_FOLDER, which workers and gateways share. The control plane writes the state of
 the indexes to Redis, and gateways follow the changes:
 
@@ -33,7 +33,9 @@ class PublicCodeIndexChange(msgspec.Struct, frozen=True, forbid_unknown_fields=T
     name: str
     folder: str  # of the source files, relative to `repositories_folder`
     status: IndexStatus
-    is_running: bool  # gateways compare completions with this index; True for at most one index
+    # Gateways compare completions with this index. True for at most one index, which is READY. An
+    # index that is being built is not running: its status is BUILDING.
+    is_running: bool
     num_files: int  # 0 until the index is built
     num_hashes: int  # of pieces of code; 0 until the index is built
     error: str  # of a failed build; "" otherwise

@@ -30,7 +30,7 @@ MAX_FILE_CHARS: Final = 50_000
 MAX_QUERY_CHARS: Final = 1_500
 MAX_SNIPPETS: Final = 8  # in a result
 # Each write to a stream deletes entries older than this, and the stream expires after this time
-# without a write. So an entry lives at most MAX_AGE_S.
+# without a write. So an entry lives at most twice this time, which is MAX_AGE_S.
 TRIM_AGE_MS: Final = MAX_AGE_S * 1000 // 2
 
 

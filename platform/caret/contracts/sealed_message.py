@@ -17,13 +17,14 @@ from caret.foundation.ids import TenantId
 
 FIELD: Final = "sealed"  # of a stream's entry: the encoded Envelope
 _VERSION: Final = 1  # of Envelope and of the encryption
-# Tenants' IDs in envelopes may be forged. Without a limit, the cache could exhaust memory.
+# Tenants' IDs in envelopes may be forged. Without a limit, the cache of encryption keys could
+# exhaust memory.
 _MAX_CACHED_KEYS: Final = 10_000
 MessageType = TypeVar("MessageType", bound=msgspec.Struct)
 
 # KEYS: a stream. ARGV: the sealed message, field, maximum age in milliseconds, maximum number of
-# entries. Each call deletes entries above this age, and without calls the stream expires after it.
-# So an entry lives at most twice this age.
+# entries. Each call deletes entries above the maximum age. The stream expires when that time has
+# passed without a call. So an entry lives at most twice the maximum age.
 ADD_SCRIPT: Final = """
 local now = redis.call('TIME')
 local oldest = tonumber(now[1]) * 1000 - tonumber(ARGV[3])

@@ -2,14 +2,14 @@
 
 CPython's collector scans all objects whenever the new ones exceed a quarter of the old ones. With
 10,000 open sockets, such a scan blocks the event loop for most of a second. So the interpreter's
-collector is disabled, and the objects of the start are frozen, that is, excluded from collections.
-A task checks every TICK_S which collection is due:
+collector is disabled, and the objects that exist at start are frozen, that is, excluded from
+collections. A task checks every TICK_S which collection is due:
 
     young    collects the objects since the last collection, if they are at least MIN_YOUNG
     middle   also collects the objects that survived young collections. It replaces each tenth young
              collection, or an earlier one if the young collections before it took MAX_YOUNG_COST_S.
-             It takes about as long as these young collections together, so the limit keeps it
-             short
+             A middle collection takes about as long as these young collections together, so the
+             limit keeps it short
     full     collects all objects that are not frozen. Its duration grows with their number. So it
              waits until memory has grown by MIN_GROWN_BLOCKS, and for a quiet moment. If memory has
              grown by MAX_GROWN_BLOCKS, it runs at once
@@ -76,7 +76,8 @@ class CollectionSchedule:
     def choose_due(self, state: GcState) -> Generation | None:
         """Choose the generation that the caller must collect now; None if none is due.
 
-        The chosen generation counts as collected.
+        The chosen generation counts as collected. Afterwards, the caller reports the duration of a
+        young collection to `on_collected_young`, and that of a full one to `on_collected_all`.
         """
         self._min_blocks = min(self._min_blocks, state.num_blocks)
         self._track_quiet(state)

@@ -5,7 +5,9 @@ logged. Its message may quote content (Postgres quotes the rejected row), and so
 variables of a traceback. Several libraries log URLs at INFO, and the data of network connections at
 DEBUG, so their loggers are limited to WARNING. Django's messages about responses with an error
 status contain the path, and the path of an invitation link contains a token. Such a message is
-replaced by `request.refused` or, for a status of 500 or above, by `request.failed`.
+replaced by `request.refused` or, for a status of 500 or above, by `request.failed`. A message of
+Celery about an error is replaced by `task.failed` and the task's name or, if the error was not
+raised by a task, by `celery.failed` and the logger's name.
 """
 
 import logging
@@ -59,14 +61,16 @@ def describe(error: BaseException) -> dict[str, str]:
 
 
 def _replace_message(record: logging.LogRecord) -> bool:
-    """Replace Celery's messages about failed tasks and Django's about responses with errors.
+    """Replace Celery's messages about errors, and Django's about responses with errors.
 
     They may quote content. Return True, so that the handler keeps the record.
     """
     if record.name.startswith("celery.") and record.exc_info:
-        # `data` contains the values for formatting Celery's message.
-        task = getattr(record, "data", {}).get("name", "unknown")
-        record.msg, record.args = "task.failed: %s", (task,)
+        # Only a record about a failed task has `data`, the values for formatting the message.
+        # Others report for example that a message of the broker cannot be decoded.
+        task = getattr(record, "data", {}).get("name")
+        event, name = ("task.failed", task) if task else ("celery.failed", record.name)
+        record.msg, record.args = "%s: %s", (event, name)
     elif record.name.startswith("django.") and (status := getattr(record, "status_code", None)):
         event = "request.failed" if status >= 500 else "request.refused"
         record.msg, record.args = "%s: %s", (event, status)
@@ -76,6 +80,7 @@ def _replace_message(record: logging.LogRecord) -> bool:
 def _describe_exception(
     _logger: structlog.types.WrappedLogger, _method: str, event: structlog.types.EventDict
 ) -> structlog.types.EventDict:
+    # True: the exception that is being handled. A tuple: its type, itself and its traceback.
     exc_info = event.pop("exc_info", None)
     error = exc_info[1] if isinstance(exc_info, tuple) else exc_info
     if exc_info is True:

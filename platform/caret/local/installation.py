@@ -97,6 +97,7 @@ class Installation:
 
         Raises ServiceFailed if a service keeps failing.
         """
+        # `repeat(())`: no file ever changes.
         changes = watch_changed_files(REPOSITORY) if self._settings.has_reload else repeat(())
 
         def check() -> bool:

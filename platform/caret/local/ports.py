@@ -21,7 +21,7 @@ class Port:
 
     @property
     def reachable_host(self) -> str:
-        """Return the host as it is written in a URL."""
+        """The host at which clients on this machine reach the server, as in a URL."""
         host = _REACHABLE.get(self.host, self.host)
         return f"[{host}]" if ":" in host else host
 

@@ -57,7 +57,8 @@ def write_up_file(file: Path, entry: RunningInstallation) -> None:
 def read_up_file(file: Path) -> RunningInstallation | None:
     """Read the file; return None if it is missing.
 
-    The file remains if the supervisor was killed.
+    The file remains if the supervisor was killed. It then describes an installation that no longer
+    runs.
     """
     try:
         entry: RunningInstallation = json.loads(file.read_text())

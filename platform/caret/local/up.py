@@ -152,8 +152,9 @@ def print_summary(entry: RunningInstallation, *, print_line: Callable[[str], Non
     print_line("")
 
 
+# A file with an unfinished line, for which a completion is requested.
 EXAMPLE = REPOSITORY / "platform" / "examples" / "readings.py"
-# The cursor is after the first occurrence of this text.
+# The cursor is after the first occurrence of this text, at the end of the unfinished line.
 BEFORE_CURSOR = "with open(self.path, "
 _TIMEOUT_S = 60.0  # for this completion
 

@@ -83,6 +83,7 @@ def settings_from_environment() -> UpSettings:
     if kv_tier is not None:
         engine = replace(engine, kv_tier_arguments=kv_tier.engine_arguments)
     machine = read_machine()
+    # On a GPU, `machine` has the free memory of the GPU, which a KV tier does not use.
     if kv_tier is not None and machine.hardware is Hardware.CPU:
         machine = machine.without(kv_tier.needed_bytes)
     plan = plan_engines(

@@ -100,8 +100,8 @@ async def _run_relay(home_url: str, local_url: str, *, region: str, max_disconne
 async def _repeat_step(name: str, step: Callable[[], Awaitable[int | None]]) -> None:
     """Repeat `step`, which returns the number of entries that it processed, or None.
 
-    Pause after a step that processed none. After a connection error, retry the step with a growing
-    pause. The other task is not affected.
+    Pause after a step that returned 0 or None. After a connection error, retry the step with a
+    growing pause. The other task is not affected.
     """
     pause_s = POLL_S
     while True:
@@ -118,6 +118,7 @@ async def _repeat_step(name: str, step: Callable[[], Awaitable[int | None]]) -> 
 
 
 def _make_redis(url: str) -> Redis:
+    # No retries by the client: `_repeat_step` retries.
     return Redis.from_url(
         url, socket_timeout=_TIMEOUT_S, socket_connect_timeout=_TIMEOUT_S, retry=None
     )

@@ -2,8 +2,9 @@
 
 Rules:
 
-1. The snapshot of a tenant that is pinned to another region is not copied. But a snapshot that this
-   region already has is updated, so that the gateways here reject the tenant.
+1. The snapshot of a tenant that is pinned to another region is not copied. But if this region has a
+   snapshot from before the tenant was pinned, the relay updates that snapshot. The gateways here
+   then reject the tenant.
 2. An older snapshot never replaces a newer one, even if a second relay runs (PUBLISH_SCRIPT).
 3. The Redis key HOME_LAST_SEEN exists if the home region was reached recently. It expires after
    the longest allowed disconnect. Soon afterwards, the gateways reject all requests, because they

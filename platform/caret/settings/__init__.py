@@ -236,7 +236,7 @@ EMAIL_BACKEND = "django.core.mail.backends.filebased.EmailBackend"
 EMAIL_FILE_PATH = str(EMBEDDED.home / "mail")
 if smtp_url := env_optional_secret("CARET_SMTP_URL", default_file=EMBEDDED.secrets / "smtp-url"):
     EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
-    vars().update(mail_from_url(smtp_url))
+    vars().update(mail_from_url(smtp_url))  # sets EMAIL_HOST and others in this module
 DEFAULT_FROM_EMAIL = env_text("CARET_MAIL_FROM", "Caret <caret@localhost>")
 # Invitations of a tenant within 24 hours: in total, and to one e-mail address. Resending counts.
 MAX_INVITATIONS_A_DAY = env_int("CARET_MAX_INVITATIONS_A_DAY", 50, low=1, high=100_000)

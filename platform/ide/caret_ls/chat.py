@@ -162,12 +162,14 @@ class Chat:
         return ChatResult("", reason)
 
     def _find_prohibition(self, request: ChatRequest, file: OpenFile | None) -> SkipReason | None:
+        """Return why the question must not be sent; None if it may be sent."""
         if self._state.board.signed_out_reason is not None:
             return SkipReason.SIGNED_OUT
         repository = file.repository_name if file else ""
         if CompletionMode.CHAT not in self._state.modes_of(repository):
             return SkipReason.CHAT_OFF
-        # Any other question is asked without the file, if the file must not be sent.
+        # A question about code of a file needs this file. Any other question is sent without a file
+        # that must not be sent.
         is_about_code = request.start != request.end or request.turns[-1].command is not None
         if file is not None and is_about_code and not self._state.can_send(file):
             return KIND_REASONS.get(file.kind, SkipReason.EXCLUDED)

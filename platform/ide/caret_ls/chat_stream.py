@@ -83,7 +83,8 @@ async def _read_events(response: "httpx.Response") -> AsyncGenerator[str | ChatE
         for choice in event.get("choices", []):
             if text := choice.get("delta", {}).get("content"):
                 yield text
-            # OpenAI's `finish_reason` is less exact. For `stop` and `length`, it is the only one.
+            # `caret_finish_reason` is more exact than OpenAI's `finish_reason`. It is sent only if
+            # the two differ, so not for `stop` and `length`.
             reason = event.get("caret_finish_reason") or choice.get("finish_reason")
             finish_reason = str(reason or finish_reason)
     if not finish_reason:  # the connection ended early

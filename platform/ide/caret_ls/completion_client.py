@@ -228,7 +228,7 @@ class CompletionClient:
 
     def _record_result(self, flight: InFlightRequest, result: CompletionResult) -> None:
         if result.finish_reason in (*_COMPLETE_REASONS, "filtered") or flight.offered:
-            # Even without text: the same context is then not requested again.
+            # Stored even without text, so that the same context is not requested again.
             self._handlers.cache.store(_whole_suggestion(flight, result))
         if (
             result.finish_reason in (*_COMPLETE_REASONS, "filtered", _TOO_SLOW)

@@ -17,8 +17,9 @@ _ANY_FOLDERS: Final = re.compile(r"//(?:\*\*//)+")
 def is_excluded(path: str, globs: Iterable[str]) -> bool:
     """Return whether a glob matches the path.
 
-    Each slash in path and globs is doubled, and `//**//` in a glob becomes `/*/`. Therefore `**/`
-    matches any number of folders, including none.
+    `**/` matches any number of folders, including none: `src/**/a.py` also matches `src/a.py`. For
+    this, each slash in path and globs is doubled, and `//**//` in a glob becomes `/*/`. As `*` also
+    matches slashes, `/*/` matches `//` and `//any//folders//`.
     """
     spellings = _path_spellings(_doubled_path(path))
     return any(_compile_glob(glob).match(spelling) for glob in globs for spelling in spellings)

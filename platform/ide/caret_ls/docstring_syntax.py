@@ -18,6 +18,7 @@ _STAR_LANGUAGES: Final = frozenset(
         *("swift", "csharp", "c#", "rust", "go", "solidity"),
     )
 )
+# A part of a line before the cursor that has only opening quotes, only `/**`, or at most a `*`.
 _QUOTES_OPEN: Final = re.compile(r"""^\s*[rRuU]?(\"{3}|'{3})\s*$""")
 _STARS_OPEN: Final = re.compile(r"^\s*/\*\*\s*$")
 _STARS_CONTINUED: Final = re.compile(r"^\s*\*?\s*$")

@@ -58,6 +58,7 @@ class EditorSignIn:
         return self._task
 
     def _cancel(self, _notice: object = None) -> None:
+        """Cancel the sign-in in progress. `_notice` is the argument of a notice's callback."""
         if self._task is not None:
             self._task.cancel()
 

@@ -16,6 +16,7 @@ class FileKind(StrEnum):
     GENERATED = "generated"
 
 
+# Names of files, without their folders.
 _SECRET_NAME: Final = re.compile(
     r"""^\.env(\..*)?$ | \.env$ | ^\.?(netrc|pgpass|npmrc|pypirc|htpasswd|git-credentials)$
     | ^id_(rsa|dsa|ecdsa|ed25519) | \.(pem|key|p12|pfx|jks|keystore|kdbx|ppk|asc|gpg|age)$
@@ -27,6 +28,7 @@ _SECRET_NAME: Final = re.compile(
 _NO_SECRET: Final = re.compile(r"^\.?env\.(example|sample|template|dist)$", re.IGNORECASE)
 _SECRET_FOLDERS: Final = frozenset({".ssh", ".gnupg", ".aws", ".kube", ".docker"})
 _SECRET_HEAD: Final = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY")
+# Names of files that tools write or that hold no source text.
 _GENERATED_NAME: Final = re.compile(
     r"""\.lock$ | ^(package-lock|npm-shrinkwrap)\.json$ | ^pnpm-lock\.yaml$ | ^go\.sum$
     | [.-]min\.(js|css|mjs)$ | \.(map|snap|svg|ipynb)$ | _pb2(_grpc)?\.pyi?$ | \.pb\.(go|cc|h)$

@@ -41,7 +41,7 @@ class FrameDefinition:
 class RequestContext:
     """The context of a request besides the text around the cursor."""
 
-    files: tuple[FrameFile, ...] = ()  # the pinned ones first, then the others, latest first
+    files: tuple[FrameFile, ...] = ()  # the pinned ones, then the others, last edited first
     definitions: tuple[FrameDefinition, ...] = ()  # sent with completions, except edits
     repository: str = ""  # its name; "": the file is in no repository
     framework: str = ""  # of the file, such as `django`; "": not known

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 _MAX_FOLDERS: Final = 40  # above a file that are searched for its repository
+# In git's settings: the section of the remote `origin`, up to the next section.
 _ORIGIN: Final = re.compile(r'^\[remote "origin"\](.*?)(?=^\[|\Z)', re.MULTILINE | re.DOTALL)
 _URL: Final = re.compile(r"^\s*url\s*=\s*(\S+)", re.MULTILINE)
 _COMMIT: Final = re.compile(r"[0-9a-f]{40,64}")  # a hash in SHA-1 or SHA-256

@@ -95,7 +95,7 @@ class _VisibleSuggestion:
     num_accepted: int = 0  # number of these that were accepted in parts
 
     def consume(self, typed_text: str) -> str:
-        """Count characters as consumed; return those after the lead."""
+        """Count characters as consumed; return those that the model generated (not the lead)."""
         suggested_part = typed_text[max(self.num_lead_chars - self.num_consumed, 0) :]
         self.num_consumed += len(typed_text)
         return suggested_part
@@ -120,10 +120,10 @@ class _AcceptedSuggestion:
         """
         growth = len(edit.inserted) - edit.deleted
         deleted_end = edit.at + edit.deleted
-        if deleted_end <= self.start and (edit.deleted or edit.at < self.end):
+        if deleted_end <= self.start and (edit.deleted or edit.at < self.end):  # before the text
             self.start, self.end = self.start + growth, self.end + growth
         elif edit.at < self.end:
-            # Text deleted at the front moves the start.
+            # The edit overlaps the text. Text deleted at the front moves the start.
             self.start = min(self.start, edit.at + len(edit.inserted))
             self.end = max(self.end, deleted_end) + growth
 
@@ -177,7 +177,7 @@ class OutcomeTracker:
             visible.text = lead + text[visible.num_before :]
             visible.is_whole = is_whole
             visible.request_id = request_id or visible.request_id
-            # The user has already typed or accepted all of it.
+            # The suggestion ends if the user has already typed or accepted all of it.
             if visible.is_whole and visible.num_consumed >= len(visible.text):
                 self._report_shown(visible, now_s, is_certain=visible.num_accepted > 0)
                 del self._visible[uri]
@@ -383,7 +383,7 @@ def _build_persisted_outcome(
         accepted.id,
         EditorOutcomeEvent.PERSISTED,
         after_ms,
-        num_kept_chars,
+        chars=num_kept_chars,
         edited_ratio=round(share, 4),
         text=current_text,
         request_id=accepted.request_id,

@@ -20,14 +20,14 @@ from caret_ls.repository_files import read_repository_file
 
 CONFIG_NAME: Final = ".caret.toml"
 _MAX_CONFIG_BYTES: Final = 64 * 1024
-_MAX_AGE_S: Final = 5.0  # the files are then read again
+_MAX_AGE_S: Final = 5.0  # after this time, the files are read again
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class _CachedFiles:
     files: tuple[FrameFile, ...]
-    read_s: float  # monotonic seconds
+    read_s: float  # time of reading, in monotonic seconds
 
 
 class PinnedFiles:
@@ -40,8 +40,8 @@ class PinnedFiles:
     def list(self, repository: Repository | None) -> tuple[FrameFile, ...]:
         """Return the pinned files of a repository, in the order of `.caret.toml`.
 
-        Files that cannot be read, and secret, generated, blank and long files are left out. The
-        caller removes excluded files.
+        Only the first MAX_FILES paths count. Of these, files that cannot be read, and secret,
+        generated, blank and long files are left out. The caller removes excluded files.
         """
         if repository is None:
             return ()
@@ -53,13 +53,16 @@ class PinnedFiles:
 
 
 def _read_files(root: Path) -> tuple[FrameFile, ...]:
-    paths = dict.fromkeys(_read_paths(root))
+    paths = dict.fromkeys(_read_paths(root))  # without duplicates, in the same order
     files = (_read_file(root, path) for path in list(paths)[:MAX_FILES])
     return tuple(file for file in files if file is not None)
 
 
 def _read_paths(root: Path) -> list[str]:
-    """Return the paths in `.caret.toml`. If the file is invalid, log this and return none."""
+    """Return the paths in `.caret.toml`. If the file is invalid, log this and return [].
+
+    If there is no such file, also return [].
+    """
     try:
         with (root / CONFIG_NAME).open("rb") as file:
             config = tomllib.loads(file.read(_MAX_CONFIG_BYTES).decode("utf-8"))
@@ -80,4 +83,4 @@ def _read_file(root: Path, path: str) -> FrameFile | None:
     if file is None:
         return None
     name, text = file
-    return FrameFile(name, text, edited_at=0.0, is_pinned=True)
+    return FrameFile(name, text, edited_at=0.0, is_pinned=True)  # 0: the user has not edited it

@@ -12,7 +12,7 @@ from typing import Final
 from caret_ls.frames import Frame
 from caret_ls.mode_choice import CompletionMode
 
-MAX_AGE_S: Final = 300.0  # a policy is then queried again
+MAX_AGE_S: Final = 300.0  # after this time, a policy is queried again
 # Without `edit`: older gateways do not know it, and some tenants have no model that serves it.
 _PRESUMED_MODES: Final = frozenset(CompletionMode) - {CompletionMode.EDIT}
 
@@ -37,7 +37,11 @@ class PolicyCache:
         self._unserved_modes: set[CompletionMode] = set()  # no model serves them for this tenant
 
     def get(self, repository: str, now_s: float) -> EditorPolicy:
-        """Return the known policy. If it was not queried for MAX_AGE_S, query it."""
+        """Return the known policy, or the presumed one until the gateway has sent the policy.
+
+        If the last query is older than MAX_AGE_S, send another one. Its response is stored later,
+        by `update`.
+        """
         queried_s = self._queried_s.get(repository)
         if (queried_s is None or now_s - queried_s > MAX_AGE_S) and self._send_query(repository):
             self._queried_s[repository] = now_s
@@ -58,6 +62,7 @@ class PolicyCache:
         self._unserved_modes.add(CompletionMode(mode))
 
     def on_reconnect(self) -> None:
+        """Query each policy again. Forget the unserved modes: the models may have changed."""
         self._unserved_modes.clear()
         self.invalidate()
 

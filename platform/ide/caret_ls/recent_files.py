@@ -55,8 +55,9 @@ class RecentFiles:
         """
         files: list[FrameFile] = []
         num_chars_left = MAX_CHARS
-        # The sort is stable: files that were not edited stay in the order of their last view.
         latest_first = reversed(self._files.items())
+        # Sorted by the last edit. The sort is stable: files that were not edited stay in the order
+        # of their last view. An item is a URI and a file.
         for uri, file in sorted(latest_first, key=lambda item: -item[1].edited_at):
             text = read_text(uri) if uri != own_uri else None
             if text is None:

@@ -13,14 +13,14 @@ def read_repository_file(root: Path, path: Path, *, max_chars: int) -> tuple[str
     not readable or outside of `root`, or if its path is too long.
 
     A repository by somebody else must not make the editor send other files of the computer. So
-    symbolic links are resolved first.
+    symbolic links are resolved before the check that the file is in `root`.
     """
     try:
         resolved_root = root.resolve()
         file = (resolved_root / path).resolve()
         if not file.is_relative_to(resolved_root) or not file.is_file():
             return None
-        with file.open(encoding="utf-8", newline="") as stream:
+        with file.open(encoding="utf-8", newline="") as stream:  # "": keeps CRLF
             text = stream.read(max_chars + 1)
     except (OSError, ValueError):  # ValueError: not UTF-8, or a path with a null character
         return None

@@ -1,13 +1,14 @@
 """The language server: LSP on standard input and output, for one session.
 
 It implements `textDocument/inlineCompletion`, and for editors without it `textDocument/completion`.
-It also implements these messages, which LSP does not have. `assistant_features` and `edit_features`
-have more of them.
+It also implements these messages, which LSP does not have. The modules `assistant_features` and
+`edit_features` implement further messages of this kind.
 
     $/caret/status               to the editor: {"status": "ready", "gatewayUrl": ...}. The status
                                  is a `status_board.ServerStatus`. If it is "signed_out", "reason"
-                                 is a `SignedOutReason`. "keyFile" is the file of an API key that is
-                                 ignored because other users have permissions for it
+                                 is a `SignedOutReason`. "keyFile" is the path of a file with an API
+                                 key. The server ignores this file, because other users of the
+                                 computer have permissions for it
     $/caret/suggestionGrown      to the editor: {"uri": ...}, only if its experimental capabilities
                                  have "caretGrowingSuggestions": true. The suggestion has more text:
                                  the editor requests it again at the cursor
@@ -104,11 +105,15 @@ class CaretProtocol(LanguageServerProtocol):
     def lsp_initialize(
         self, params: types.InitializeParams
     ) -> Generator[Any, Any, types.InitializeResult]:
+        # Without the editor's list of encodings, pygls uses UTF-16.
         if params.capabilities.general is not None:
             params.capabilities.general.position_encodings = None
+        # pygls announces to the editor that each registered feature is supported.
         if not needs_list(params):
             del self.fm.features[types.TEXT_DOCUMENT_COMPLETION]
         return (yield from super().lsp_initialize(params))
+
+    # pygls calls what these generators yield: a function, its arguments and keyword arguments.
 
     @lsp_method(types.TEXT_DOCUMENT_DID_OPEN)
     def lsp_text_document__did_open(
@@ -148,7 +153,7 @@ class CaretServer(LanguageServer):
     def session(self) -> Session:
         """The session of the editor.
 
-        Raises RuntimeError before `initialize`, when no editor sends requests.
+        Raises RuntimeError before `initialize`, which is the first request of every editor.
         """
         if self._session is None:
             raise RuntimeError("not initialized")
@@ -266,6 +271,7 @@ def _add_lifecycle(server: CaretServer) -> None:
 
     @server.feature(types.WORKSPACE_DID_CHANGE_CONFIGURATION)
     async def configured(params: types.DidChangeConfigurationParams) -> None:
+        # Some editors send {"caret": our settings}, others send only our settings.
         settings = params.settings
         await server.set_up(
             editor_settings=settings.get(_SECTION, settings) if isinstance(settings, dict) else None
@@ -337,7 +343,10 @@ def _add_completions(server: CaretServer) -> None:
 def _add_definitions(server: CaretServer) -> None:
     @server.feature(DEFINITIONS_FOUND)
     async def definitions_found(params: Any) -> None:
-        locations = [item and Location(str(item.uri), int(item.line)) for item in params.locations]
+        locations = [
+            None if item is None else Location(str(item.uri), int(item.line))
+            for item in params.locations
+        ]
         await server.session.definitions.on_answer(int(params.token), locations)
 
 

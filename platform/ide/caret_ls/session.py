@@ -82,7 +82,7 @@ class Session:
         self._typing = TypingCount()
         self._recency = RecentFiles()
         self._pinned = PinnedFiles(clock)
-        self._checkouts: dict[Repository, GitHead | None] = {}  # None: HEAD could not be read
+        self._git_heads: dict[Repository, GitHead | None] = {}  # None: HEAD could not be read
         self.board = StatusBoard(send_status, is_paused=not settings.enabled)
         self.files = OpenFiles()
         self.cache = SuggestionCache()
@@ -189,8 +189,8 @@ class Session:
             self.close(uri)
         file = self.files.open(uri, language, text)
         file.version = version
-        if file.repository is not None and file.repository not in self._checkouts:
-            self._checkouts[file.repository] = read_head(file.repository)
+        if file.repository is not None and file.repository not in self._git_heads:
+            self._git_heads[file.repository] = read_head(file.repository)
         self._recency.on_open(uri, file.path)
         self._warm_up(file)
 
@@ -250,7 +250,7 @@ class Session:
             self._client.resume()
             self.policies.on_reconnect()
             for file in self.files:
-                self.policies.get(file.repository_name, self._clock.monotonic_s())
+                self.policies.get(file.repository_name, self._clock.monotonic_s())  # queries it
             self._outcome_queue.on_reconnect()
 
     def on_frame(self, frame: Frame) -> None:
@@ -286,12 +286,12 @@ class Session:
         HEAD changes when the user switches branches, pulls, commits or rebases.
         """
         for repository in {file.repository for file in self.files if file.repository}:
-            checkout = read_head(repository)
-            previous = self._checkouts.setdefault(repository, checkout)
-            if checkout == previous:
+            head = read_head(repository)
+            previous = self._git_heads.setdefault(repository, head)
+            if head == previous:
                 continue
-            self._checkouts[repository] = checkout
-            _log.info("repository.%s", _name_head_change(previous, checkout))
+            self._git_heads[repository] = head
+            _log.info("repository.%s", _name_head_change(previous, head))
             for file in self.files:
                 if file.repository == repository:
                     self.cache.remove(file.uri)
@@ -306,12 +306,12 @@ class Session:
         self.debouncer.on_keystroke(now_s)
         self._recency.on_edit(file.uri, at=edit.at, now_s=self._clock.wall_s())
         if alternative := self.alternatives.find_inserted(file.uri, edit):
-            self.outcomes.show(file.uri, alternative, now_s=now_s)
+            self.outcomes.show(file.uri, alternative, now_s=now_s)  # then accepted, below
         event = self.outcomes.change(file.uri, edit, now_s)
         if event is EditorOutcomeEvent.REJECTED:
             self.debouncer.on_rejected()
             self.completions.on_rejected(file.uri)
-        elif event is not None:
+        elif event is not None:  # accepted, as a whole or in part
             self.debouncer.on_accepted()
         elif is_typed(edit):
             self._typing.add(file.language)

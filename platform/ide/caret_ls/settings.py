@@ -30,7 +30,7 @@ MAX_DEBOUNCE_MS: Final = 2_000
 class Settings:
     gateway_url: str = DEFAULT_GATEWAY_URL
     console_url: str = DEFAULT_CONSOLE_URL  # where the user signs in
-    # Shortest wait after a keystroke. Exception: if it is not above the default, there is no wait
+    # Shortest wait after a keystroke. With the default or a smaller value, there is no wait at all
     # while responses are fast and the allowance of requests is not used up (rule 5 of `debounce`).
     debounce_ms: int = 75
     complete_in_comments: bool = False  # suggest automatically in comments
@@ -71,6 +71,7 @@ def read_settings(
     from_editor = editor if isinstance(editor, dict) else {}
     from_file, problems = _from_file(file)
     values: dict[str, Any] = {}
+    # A later source overrides the earlier ones.
     for source in (_from_installation(), from_file, _from_environment(environment), from_editor):
         for field in fields(Settings):
             if source.get(field.name) is None:

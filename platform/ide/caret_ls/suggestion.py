@@ -6,7 +6,7 @@ from typing import Final
 from caret_ls.completion_context import CompletionContext
 
 # The text before and after the cursor that must be the same to reuse a suggestion. Text further
-# away hardly matters, and storing 250 whole files would cost too much memory.
+# away hardly matters, and a cache with a whole file for each suggestion would need too much memory.
 HEAD_CHARS: Final = 2_000
 _TAIL_CHARS: Final = 500
 # Characters that editors add after the cursor while the user types.

@@ -76,4 +76,5 @@ def _iterate_keys(context: CompletionContext) -> Iterator[tuple[_CacheKey, int]]
             yield (context.uri, context.prefix[key_start:end]), len(context.prefix) - end
         if start == 0:
             return
+        # Continue before the line end of the line above.
         stop = start - (2 if context.prefix.endswith("\r\n", 0, start) else 1)

@@ -103,7 +103,7 @@ class TextDocument:
         middle = head + text + tail
         # If the new text begins with LF and the line before ends with CR, both form a single line
         # end. So that line is also built anew.
-        if middle.startswith("\n") and first and self._lines[first - 1].endswith("\r"):
+        if middle.startswith("\n") and first > 0 and self._lines[first - 1].endswith("\r"):
             first -= 1
             middle = self._lines[first] + middle
         old_lines, new_lines = self._lines[first : last + 1], split_lines(middle)
@@ -154,7 +154,7 @@ def _count_common(one: Sequence[str], other: Sequence[str]) -> int:
     The binary search compares slices, which is faster than a loop over single characters.
     """
     indexes = range(min(len(one), len(other)))
-    # The first index up to which the two differ is the length of their common start.
+    # The first index at which the two differ is the length of their common start.
     return bisect_left(indexes, True, key=lambda index: one[: index + 1] != other[: index + 1])
 
 

@@ -42,7 +42,8 @@ class TypingCount:
 def is_typed(edit: TextEdit) -> bool:
     """Return whether an edit looks like a typed key, not like a paste or a program's edit.
 
-    A line break counts as typed, together with the indentation that the editor adds after it.
+    A typed key may replace one character. A line break counts as typed, together with the
+    indentation that the editor adds after it.
     """
     is_break = edit.inserted.startswith(("\n", "\r")) and not edit.inserted.strip()
     is_short = 0 < len(edit.inserted) <= _MAX_TYPED_CHARS

@@ -13,8 +13,8 @@ from caret_ls.git_repository import Repository, find_repository
 from caret_ls.imports import framework_of, imports_of
 from caret_ls.text_document import Position, TextDocument, TextEdit
 
-# Of the text around the cursor. Prompts contain a few thousand tokens of it, and the gateway parses
-# more of it to check completions.
+# The parts of the text before and after the cursor that a request contains. A prompt contains a few
+# thousand tokens of them, and the gateway parses more of them to check completions.
 MAX_PREFIX_CHARS: Final = 128 * 1024
 MAX_SUFFIX_CHARS: Final = 64 * 1024
 _HEAD_CHARS: Final = 16_000  # enough to detect the kind of a file
@@ -40,7 +40,7 @@ class OpenFile:
     kind: FileKind
     has_selection: bool = False
     revision: int = 0  # incremented by each change
-    version: int = 0  # the editor's number of the text
+    version: int = 0  # the editor's version number of the text
     _text: str | None = field(default=None, repr=False)  # None: not read since the last change
     _imports: tuple[str, ...] = ()
 

@@ -1,4 +1,7 @@
-"""Validation of texts from users. Without it, Postgres would refuse some with its own error."""
+"""Validation of texts from users.
+
+Without validation, Postgres would refuse some texts with an error that users do not understand.
+"""
 
 from typing import Final
 

@@ -20,8 +20,8 @@ from prometheus_client.registry import Collector
 from caret.contracts.usage import USAGE_STREAM
 
 KEY: Final = "caret:task-metrics"  # of the hash in Redis
-# Upper bounds of the buckets for durations. A run that finds nothing to do takes 10 ms. A purge or
-# an export takes up to 30 minutes, and counts in the bucket without a bound.
+# Upper bounds of the buckets for durations. A run that finds nothing to do takes 10 ms. The longest
+# purges and exports take 30 minutes, and count in the bucket without a bound.
 BOUNDS_S: Final = (0.01, 0.05, 0.25, 1.0, 5.0, 30.0, 120.0, 600.0)
 _INFINITE: Final = "+Inf"
 # The fields of the hash are named KIND|TASK, and those of buckets KIND|TASK|BOUND. `seconds` is the

@@ -4,7 +4,7 @@ A gateway refuses a completion if a hard budget has less left than the highest p
 completion (inference.gateway.rate_limits.budget_reservation). This cost depends on the price of the
 model that will answer, and on the completion's token limits. So a hard budget is used up before its
 last micro is spent. It is used up as soon as less is left than a completion of the cheapest model
-may cost, with the prompt budget of the fast tier and MAX_GENERATED_TOKENS. Completions of more
+may cost, with the longest prompt of the fast tier and MAX_GENERATED_TOKENS. Completions of more
 expensive models stop earlier. Completions with a lower token limit may continue for a while.
 
 A soft budget is used up when its whole limit is spent.
@@ -38,7 +38,7 @@ def is_exhausted(
 def read_min_reservation(tenant_id: TenantId, price: PlanPrice | None, *, on: date) -> int:
     """Return the amount that gateways reserve for a completion of the cheapest model, in micros.
 
-    The completion has the prompt budget of the fast tier and MAX_GENERATED_TOKENS. `price` is in
+    The completion has the longest prompt of the fast tier and MAX_GENERATED_TOKENS. `price` is in
     force on the day `on`; None: nothing has a price. One query if models have prices of their own,
     otherwise none.
     """

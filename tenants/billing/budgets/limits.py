@@ -20,11 +20,11 @@ MAX_TEAM_BUDGETS_OF_USER: Final = 20
 def require_budget_limit_per_user(tenant_id: TenantId) -> None:
     """Check the limit for all users of a tenant. Raises Conflict.
 
-    Call it after a change in the same transaction, so that the error rolls the change back. It must
-    run inside the tenant's scope, after mark_snapshot_stale has locked the tenant. One query.
+    Call this after the change, in the same transaction, so that the error rolls the change back.
+    Must run inside the tenant's scope, after mark_snapshot_stale has locked the tenant. One query.
     """
     hard_budgets = Budget.objects.filter(tenant_id=tenant_id, scope=BudgetScope.TEAM, is_hard=True)
-    largest = (
+    user_with_most = (
         TeamMembership.objects.filter(
             tenant_id=tenant_id, team_id__in=hard_budgets.values("holder_id")
         )
@@ -33,10 +33,10 @@ def require_budget_limit_per_user(tenant_id: TenantId) -> None:
         .order_by("-num")
         .first()
     )
-    if largest is not None and largest["num"] > MAX_TEAM_BUDGETS_OF_USER:
+    if user_with_most is not None and user_with_most["num"] > MAX_TEAM_BUDGETS_OF_USER:
         raise Conflict(
             "A user would be subject to the hard budgets of {num} teams; the limit is "
             "{most}. Make one of the budgets soft, or remove the user from a team.",
-            num=largest["num"],
+            num=user_with_most["num"],
             most=MAX_TEAM_BUDGETS_OF_USER,
         )

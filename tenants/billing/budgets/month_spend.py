@@ -27,7 +27,7 @@ class SpendEntry:
 def add_spend(tenant_id: TenantId, entries: Iterable[SpendEntry]) -> None:
     """Add entries to the spending of their months. Two queries for each month.
 
-    It must run inside the tenant's scope, under the tenant's billing lock.
+    Must run inside the tenant's scope, under the tenant's billing lock.
     """
     # Micros by month and holder: a user ID, or "" for service keys.
     months: defaultdict[date, defaultdict[str, int]] = defaultdict(lambda: defaultdict(int))

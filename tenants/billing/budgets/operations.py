@@ -36,6 +36,8 @@ class BudgetTerms:
 
 @dataclass(frozen=True, slots=True)
 class BudgetTarget:
+    """The holder of a budget: the whole tenant, a team or a user."""
+
     scope: BudgetScope
     id: UUID | None = None  # of the team or the user; None: the whole tenant
 
@@ -47,8 +49,8 @@ def create_budget(
     actor.require(Permission.WRITE_BUDGETS)
     _check_terms(terms)
     with tenant_scope(actor.tenant_id):
-        # This runs before the snapshot is published. So when gateways begin to enforce the budget,
-        # Redis has the amount that was already spent this month.
+        # This is registered first, so it runs before the snapshot is published. So when gateways
+        # begin to enforce the budget, Redis has the amount that was already spent this month.
         transaction.on_commit(
             lambda: try_sync_spend_to_redis(actor.tenant_id, now=now), robust=True
         )
@@ -91,8 +93,8 @@ def change_budget(
     actor.require(Permission.WRITE_BUDGETS)
     _check_terms(terms)
     with tenant_scope(actor.tenant_id):
-        # Before the snapshot is published, as in create_budget: the budget may become hard, and may
-        # already be used up.
+        # Registered before mark_snapshot_stale is called, as in create_budget: the budget may
+        # become hard, and may already be used up.
         transaction.on_commit(
             lambda: try_sync_spend_to_redis(actor.tenant_id, now=now), robust=True
         )

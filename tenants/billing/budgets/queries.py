@@ -122,9 +122,9 @@ def _to_hard_budget(budget: Budget, month_spend: TenantMonthSpend) -> HardBudget
 def _index_budgets_by_user(
     budgets: Sequence[Budget], month_spend: TenantMonthSpend
 ) -> dict[UserId, bytes]:
-    """Return encoded indexes in `budgets`, by user.
+    """Return for each user the encoded indexes in `budgets` of the budgets that apply to the user.
 
-    The indexes are those of the user's own budget and of the budgets of the user's teams. The
+    These are the user's own budget and the budgets of the user's teams, not the tenant's. The
     result is sorted by user, so that equal rows give equal bytes in the snapshot.
     """
     indexes: defaultdict[str, list[int]] = defaultdict(list)

@@ -21,7 +21,8 @@ log = structlog.get_logger(__name__)
 
 # KEYS[1]: a hash with the spending of a budget in a month. ARGV[1]: micros that were rated.
 # ARGV[2]: seconds to keep the hash. The added amount is also counted in `raised`, because gateways
-# may report the same spending later (see caret.contracts.pricing).
+# may report the same spending later (see caret.contracts.pricing). `%.0f` writes large numbers
+# without an exponent.
 _RAISE_SCRIPT: Final = """
 local missing = tonumber(ARGV[1]) - tonumber(redis.call('HGET', KEYS[1], 'used') or '0')
 if missing > 0 then

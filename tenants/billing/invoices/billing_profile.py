@@ -66,13 +66,14 @@ def set_billing_profile(
 def change_customer(*, actor: Actor, customer: InvoiceParty, now: datetime) -> None:
     """Change the customer of future invoices; the tax stays as it is.
 
-    Only the issuer can change the tax. The audit entry shows the issuer that this may be necessary,
-    for example after a change of the country. If nothing changes, no entry is written. Raises
-    Forbidden, InvalidValue.
+    Only the issuer can change the tax. The audit entry names the changed fields. So the issuer
+    notices a change of the country, for example, which may require another tax. If nothing changes,
+    no entry is written. Raises Forbidden, InvalidValue.
     """
     actor.require(Permission.WRITE_BILLING)
     _check_customer(customer)
     with tenant_scope(actor.tenant_id):
+        # Concurrent changes wait here, so that the entry shows the real old values.
         Tenant.objects.select_for_update(no_key=True).get(id=actor.tenant_id)
         old_customer, tax = read_billing_profile(actor.tenant_id)
         changed_fields = [
@@ -83,6 +84,7 @@ def change_customer(*, actor: Actor, customer: InvoiceParty, now: datetime) -> N
         if not changed_fields:
             return
         values = {"customer": msgspec.to_builtins(customer), "updated_at": now}
+        # A new billing profile also needs the tax, which is none.
         tax_values = {"tax_name": tax.name, "tax_basis_points": tax.basis_points}
         BillingProfile.objects.update_or_create(
             tenant_id=actor.tenant_id, defaults=values, create_defaults={**values, **tax_values}

@@ -51,6 +51,7 @@ def build_xml(document: InvoiceDocument) -> bytes:
 
     Raises an exception of factur-x if the XML does not match the schema.
     """
+    # The rules of EN 16931 that are not part of the schema (schematron) are not checked.
     xml: bytes = generate_cii_xml(
         _describe_document(document), level=_LEVEL, check_xsd=True, check_schematron=False
     )
@@ -119,12 +120,14 @@ def _describe_document(document: InvoiceDocument) -> dict[str, Any]:
         ],
     }
     if head.kind is DocumentKind.CREDIT_NOTE:
+        # BG-3: the corrected invoice. BG-1: a note.
         return terms | {"BG-3": [{"BT-25": head.corrects}], "BG-1": [{"BT-22": head.reason}]}
     return terms | _describe_payment(document) | _describe_credit(document)
 
 
 def _describe_payment(document: InvoiceDocument) -> dict[str, Any]:
     head = document.head
+    # BT-83: the reference for the payment. BT-20: the payment terms.
     terms: dict[str, Any] = {"BT-9": head.due_on, "BT-83": head.number}
     if head.payment:
         terms["BT-20"] = "\n".join(head.payment)
@@ -199,7 +202,7 @@ def _describe_party(party: InvoiceParty) -> dict[str, Any]:
         "vat_identifier" if is_vat_id else "tax_identifier": tax_id,
     }
     if party.email:
-        fields |= {"einvoicing_addr": party.email, "einvoicing_addr_schemeid": "EM"}
+        fields |= {"einvoicing_addr": party.email, "einvoicing_addr_schemeid": "EM"}  # EM: e-mail
     return {name: text for name, text in fields.items() if text}
 
 

@@ -112,11 +112,14 @@ def issue_due_invoices(tenant_id: TenantId, *, now: datetime) -> list[str]:
     Raises NotFound for a tenant without a plan.
     """
     with tenant_scope(tenant_id):
-        newest = read_latest_batch(tenant_id)
-    rate_tenant(tenant_id, now=now, until_batch=newest)
+        newest_batch = read_latest_batch(tenant_id)
+    rate_tenant(tenant_id, now=now, until_batch=newest_batch)
     with tenant_scope(tenant_id):
         state = lock_billing(tenant_id)
-        return [_issue_invoice(state, month, now) for month in _list_due_months(state, newest, now)]
+        return [
+            _issue_invoice(state, month, now)
+            for month in _list_due_months(state, newest_batch, now)
+        ]
 
 
 def issue_credit_note(
@@ -151,17 +154,19 @@ def issue_credit_note(
             tax=invoice.document.head.tax,
         )
         tax_cents = compute_incremental_tax(net_cents, after=invoice.corrected_cents, tax=head.tax)
-        draft = _InvoiceDraft(head, LedgerTotals(-net_cents, 0, -tax_cents), month, number)
+        sums = LedgerTotals(subtotal_cents=-net_cents, credit_cents=0, tax_cents=-tax_cents)
+        draft = _InvoiceDraft(head, sums, month, corrects=number)
         _book_credit_note(state, draft, now)
-        return build_invoice_view(_insert_invoice(state, draft, (), now), ())
+        row = _insert_invoice(state, draft, usage_lines=(), now=now)
+        return build_invoice_view(row, usage_lines=())
 
 
-def _list_due_months(state: BillingState, newest: int, now: datetime) -> list[date]:
+def _list_due_months(state: BillingState, newest_batch: int, now: datetime) -> list[date]:
     """Return the months to invoice: not invoiced yet, with usage or seats, and complete.
 
-    Return no month until usage is rated up to the batch number `newest`.
+    Return no month until usage is rated up to the batch number `newest_batch`.
     """
-    if state.rated_batch < newest:
+    if state.rated_batch < newest_batch:
         return []
     months = LedgerTransaction.objects.filter(
         tenant_id=state.tenant_id, source_kind__in=_USAGE_SOURCES, month__gte=find_open_month(state)
@@ -186,7 +191,7 @@ def _issue_invoice(state: BillingState, month: date, now: datetime) -> str:
     credit_cents = max(0, min(to_cents(read_credit_balance(tenant_id)), subtotal_cents))
     tax_cents = compute_tax(subtotal_cents - credit_cents, head.tax)
     sums = LedgerTotals(subtotal_cents, credit_cents, tax_cents)
-    draft = _InvoiceDraft(head, sums, month, None)
+    draft = _InvoiceDraft(head, sums, month, corrects=None)
     _book_invoice(state, draft, sum(line.amount_micros for line in usage_lines), now)
     state.invoiced_month = month
     _insert_invoice(state, draft, usage_lines, now)
@@ -227,6 +232,7 @@ def _book_invoice(
     state: BillingState, draft: _InvoiceDraft, used_micros: int, now: datetime
 ) -> None:
     sums = draft.sums
+    # Debits are positive, and credits are negative. The sum of all postings is 0.
     postings = [
         Posting(LedgerAccountCode.RECEIVABLE, sums.total_cents * MICROS_PER_CENT),
         Posting(LedgerAccountCode.CREDITS, sums.credit_cents * MICROS_PER_CENT),
@@ -239,6 +245,7 @@ def _book_invoice(
 
 def _book_credit_note(state: BillingState, draft: _InvoiceDraft, now: datetime) -> None:
     sums = draft.sums
+    # The sums of a credit note are negative, so the signs are as in _book_invoice.
     postings = [
         Posting(LedgerAccountCode.RECEIVABLE, sums.total_cents * MICROS_PER_CENT),
         Posting(LedgerAccountCode.CORRECTIONS, -sums.subtotal_cents * MICROS_PER_CENT),

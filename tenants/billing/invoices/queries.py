@@ -199,7 +199,7 @@ def compute_ledger_totals(entries: Iterable[tuple[str, int]]) -> LedgerTotals:
     # These accounts get only whole cents from documents, so the divisions have no remainder.
     total = by_account.get(LedgerAccountCode.RECEIVABLE, 0) // MICROS_PER_CENT
     credit = by_account.get(LedgerAccountCode.CREDITS, 0) // MICROS_PER_CENT
-    tax = -by_account.get(LedgerAccountCode.TAX, 0) // MICROS_PER_CENT
+    tax = -(by_account.get(LedgerAccountCode.TAX, 0) // MICROS_PER_CENT)
     return LedgerTotals(subtotal_cents=total + credit - tax, credit_cents=credit, tax_cents=tax)
 
 

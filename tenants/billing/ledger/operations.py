@@ -24,7 +24,7 @@ class SourceKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TransactionSource:
-    """The cause of a transaction. Only one transaction can have it."""
+    """The cause of a transaction. A source has at most one transaction."""
 
     kind: SourceKind
     id: str
@@ -35,11 +35,11 @@ class Posting:
     """One entry of a transaction; see LedgerEntry."""
 
     account: LedgerAccountCode
-    amount_micros: int
-    line: str = ""
-    quantity: int = 0
-    running: int = 0
-    price_micros: int = 0
+    amount_micros: int  # positive: debit; negative: credit
+    line: str = ""  # such as `seats` or `fast.prompt`; "": not an entry of usage
+    quantity: int = 0  # tokens or seats
+    running: int = 0  # the total quantity of the day and line, including this entry
+    price_micros: int = 0  # for a million tokens, or for a seat's month
 
 
 @dataclass(frozen=True, slots=True)

@@ -104,7 +104,7 @@ def subscribe_tenant(
     """Subscribe a tenant to the plan with the slug `plan`.
 
     The first subscription may begin in the month in which the tenant was created, or later. Usage
-    since its first day is rated. A change of plan begins tomorrow or later.
+    since the first day of the subscription is rated. A change of plan begins tomorrow or later.
 
     Raises Forbidden, InvalidValue, NotFound, Conflict.
     """
@@ -149,9 +149,10 @@ def _check_start_day(tenant_id: TenantId, starts_on: date) -> None:
 
 
 def _open_billing(actor: Actor, currency: str, *, is_too_early: bool) -> None:
-    """Create the tenant's billing state, or check that the plan can follow the tenant's first one.
+    """Create the billing state for a first subscription. Otherwise, check the change of plan.
 
-    `is_too_early`: the day is too early for a change of plan. Raises Conflict, InvalidValue.
+    `is_too_early`: the new subscription begins too early for a change of plan. Raises
+    Conflict, InvalidValue.
     """
     billing_state = BillingState.objects.filter(tenant_id=actor.tenant_id).first()
     if billing_state is None:

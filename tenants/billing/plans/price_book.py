@@ -87,5 +87,5 @@ class PriceBook:
 
 
 def _find_latest(items: list[_Found]) -> _Found | None:
-    """Return the last item of a list in ascending order."""
+    """Return the last item of a list in ascending order; None: the list is empty."""
     return items[-1] if items else None

@@ -65,6 +65,7 @@ def post_pending_seat_charges(tenant_id: TenantId, *, now: datetime) -> None:
     overwrites the membership's earlier period in its row.
     """
     with suppress(NotFound):  # without a plan nothing is posted
+        # A call that posted MAX_DAYS days may have left further days.
         while post_seat_charges(tenant_id, now=choose_billing_time(now)) == MAX_DAYS:
             pass
 
@@ -117,7 +118,7 @@ def _draft_seats(day: date, num_seats: int, price: PlanPrice, month: date) -> Tr
                 -micros,
                 line=LINE,
                 quantity=num_seats,
-                running=num_seats,
+                running=num_seats,  # the same: the line has one entry a day
                 price_micros=price.seat_month_micros,
             ),
         ],

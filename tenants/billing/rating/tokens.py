@@ -88,14 +88,14 @@ def rate_tokens(
         last_batch = min(newest, state.rated_batch + max_batches)
         num_batches = last_batch - state.rated_batch
         if num_batches <= 0:
-            return RatingResult(0, has_more=False)
+            return RatingResult(num_batches=0, has_more=False)
         spend_entries = _rate_batches(state, last_batch, now)
         add_spend(tenant_id, spend_entries)
         price = read_price_book(tenant_id).price_on(utc_day(now))
         create_alerts(tenant_id, start_of_month(utc_day(now)), price=price, now=now)
         state.rated_batch = last_batch
         state.save(update_fields=["rated_batch"])
-    return RatingResult(num_batches, last_batch < newest, spend_entries)
+    return RatingResult(num_batches, has_more=last_batch < newest, spend_entries=spend_entries)
 
 
 def _rate_batches(state: BillingState, last_batch: int, now: datetime) -> tuple[SpendEntry, ...]:
@@ -118,7 +118,9 @@ def _rate_batches(state: BillingState, last_batch: int, now: datetime) -> tuple[
 
 def _read_usage(state: BillingState, last_batch: int) -> list[_TokenUsage]:
     """Return the sums of billable tokens by day, tier, model and user. One query."""
-    # The rules of caret.contracts.pricing.billable_tokens, in SQL. Failed requests are not billed.
+    # The rules of caret.contracts.pricing.billable_tokens, in SQL. If the number of cached tokens
+    # is unknown, the whole prompt counts as cached. Requests that failed or generated nothing are
+    # not billed.
     cached = Least(Coalesce(F("cached_tokens"), F("prompt_tokens")), F("prompt_tokens"))
     rows = (
         UsageRecord.objects.filter(

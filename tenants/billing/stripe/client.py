@@ -70,12 +70,15 @@ class HttpStripe:
     def __init__(self, url: str, secret: str, *, timeout_s: float = _TIMEOUT_S) -> None:
         self._url = urlsplit(url)
         self._timeout_s = timeout_s
+        # HTTP Basic: the secret is the user name, and the password is empty.
         token = base64.b64encode(f"{secret}:".encode()).decode()
         self._headers = {"Authorization": f"Basic {token}", "Stripe-Version": _API_VERSION}
 
-    def create_customer(self, *, key: str, name: str, tenant_id: str) -> str:
+    def create_customer(self, *, idempotency_key: str, name: str, tenant_id: str) -> str:
         form = {"name": name, "metadata[tenant_id]": tenant_id}
-        body = self._send_request("POST", "/v1/customers", form, {"Idempotency-Key": key})
+        body = self._send_request(
+            "POST", "/v1/customers", form, {"Idempotency-Key": idempotency_key}
+        )
         return _decode_response(body, _Customer).id
 
     def send_event(self, event: MeterEvent) -> None:
@@ -177,7 +180,8 @@ def _to_error(status: int, data: bytes) -> StripeFailed:
         error = _ErrorDetails()
     if error.code == _DUPLICATE_CODE or error.message.startswith(_DUPLICATE_TEXT):
         return _DuplicateEvent("Stripe already has this event.")
-    message = f"Stripe responded with status {status}{f' ({error.code})' if error.code else ''}."
+    code = f" ({error.code})" if error.code else ""
+    message = f"Stripe responded with status {status}{code}."
     if status in (409, 429):
         # Stripe did not process the request, as if it had been unreachable.
         return StripeUnreachable(message)

@@ -32,7 +32,7 @@ def choose_event_time(day: date, now: datetime) -> datetime:
 
 
 def enqueue_meter_events(tenant_id: TenantId, transaction_id: UUID, *, now: datetime) -> None:
-    """Queue the events of a transaction, in the same database transaction.
+    """Queue the events of a ledger transaction, in the database transaction that posts it.
 
     Must run inside the tenant's scope. One query for a tenant that is not a customer at Stripe.
     """

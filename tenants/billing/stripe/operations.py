@@ -31,8 +31,10 @@ from tenants.security.authorization.directory import list_tenants
 
 MAX_AT_ONCE: Final = 200  # events of a tenant in one run
 _MAX_RETRY_AGE: Final = timedelta(hours=23)  # since the first attempt with an unknown outcome
+_FIRST_WAIT: Final = timedelta(minutes=1)  # between the first attempt and the second
 _MAX_WAIT: Final = timedelta(hours=1)  # between two attempts
 _MAX_DOUBLINGS: Final = 10  # of the wait: more than _MAX_WAIT needs; avoids large numbers
+_MAX_ERROR_CHARS: Final = 200  # of StripeEvent.last_error
 log = structlog.get_logger(__name__)
 
 
@@ -63,14 +65,17 @@ def ensure_customer(stripe: Stripe, tenant_id: TenantId, *, now: datetime) -> st
     NotFound for a tenant without a plan.
     """
     with tenant_scope(tenant_id):
-        lock_billing(tenant_id)
+        lock_billing(tenant_id)  # raises NotFound for a tenant without a plan
         customer = StripeCustomer.objects.filter(tenant_id=tenant_id).first()
         name = Tenant.objects.values_list("name", flat=True).get(id=tenant_id)
     if customer is not None:
         return customer.customer_id
-    # No lock is held during the call: concurrent calls with the same key get the same customer.
+    # No lock is held during the call: concurrent calls with the same idempotency key get the same
+    # customer.
     idempotency_key = f"caret-customer-{tenant_id}"
-    customer_id = stripe.create_customer(key=idempotency_key, name=name, tenant_id=tenant_id)
+    customer_id = stripe.create_customer(
+        idempotency_key=idempotency_key, name=name, tenant_id=tenant_id
+    )
     with tenant_scope(tenant_id):
         lock_billing(tenant_id)  # nothing can be posted meanwhile, so each entry is reported once
         row = StripeCustomer(tenant_id=tenant_id, customer_id=customer_id, created_at=now)
@@ -97,8 +102,8 @@ def compute_stripe_backoff(num_attempts: int) -> timedelta:
 
     The waits are 1, 2, 4 ... minutes, up to an hour.
     """
-    doublings = min(num_attempts, _MAX_DOUBLINGS)
-    return min(timedelta(seconds=30) * (1 << doublings), _MAX_WAIT)
+    doublings = min(num_attempts - 1, _MAX_DOUBLINGS)
+    return min(_FIRST_WAIT * (1 << doublings), _MAX_WAIT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +169,7 @@ def _record_failure(claim: _MeterEventClaim, error: StripeFailed) -> None:
 
     _claim_events has marked the event as unconfirmed. Only an unknown outcome keeps this mark.
     """
-    fields: dict[str, object] = {"last_error": str(error)[:200]}
+    fields: dict[str, object] = {"last_error": str(error)[:_MAX_ERROR_CHARS]}
     if not isinstance(error, StripeOutcomeUnknown):
         fields["unconfirmed_since"] = claim.unconfirmed_since
     if isinstance(error, StripeRejected):

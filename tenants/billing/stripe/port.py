@@ -26,7 +26,10 @@ class StripeUnreachable(StripeFailed):
 
 
 class StripeOutcomeUnknown(StripeFailed):
-    """Stripe may have processed the request: retry while Stripe remembers its identifier or key."""
+    """Stripe may have processed the request: retry for a limited time.
+
+    A repetition is safe while Stripe remembers the identifier or idempotency key.
+    """
 
 
 class StripeRejected(StripeFailed):
@@ -34,11 +37,10 @@ class StripeRejected(StripeFailed):
 
 
 class Stripe(Protocol):
-    def create_customer(self, *, key: str, name: str, tenant_id: str) -> str:
+    def create_customer(self, *, idempotency_key: str, name: str, tenant_id: str) -> str:
         """Create a customer and return its ID at Stripe.
 
-        `key` is an idempotency key. The same key gives the same ID for at least 24 hours.
-        Raises StripeFailed.
+        The same idempotency key gives the same ID for at least 24 hours. Raises StripeFailed.
         """
 
     def send_event(self, event: MeterEvent) -> None:

@@ -65,12 +65,14 @@ def reconcile_month(stripe: Stripe, tenant_id: TenantId, *, month: date) -> list
     ]
 
 
-def _compare_meter(name: str, own_totals: Mapping[str, Any], at_stripe: int) -> MeterComparison:
+def _compare_meter(
+    name: str, own_totals: Mapping[str, Any], stripe_quantity: int
+) -> MeterComparison:
     return MeterComparison(
         event_name=name,
         booked=int(own_totals.get("booked", 0)),
         sent=int(own_totals.get("sent", 0)),
         waiting=own_totals.get("waiting", 0),
         stuck=own_totals.get("stuck", 0),
-        stripe_quantity=at_stripe,
+        stripe_quantity=stripe_quantity,
     )

@@ -90,6 +90,10 @@ def deliver_due_entries(*, clock: Clock) -> int:
 def _deliver_to_tenants(
     tenant_ids: Sequence[TenantId], clock: Clock, deadline_s: float
 ) -> Iterator[tuple[DeliveryRun, DeliveryResult]]:
+    """Claim sinks and deliver to them in batches; yield the runs whose results were stored.
+
+    After the deadline, no further batch begins.
+    """
     runs = (run for tenant_id in tenant_ids for run in _claim_due_or_log(tenant_id, clock()))
     for batch in _split_into_batches(runs):
         results = asyncio.run(_deliver_batch(batch, clock))
@@ -151,7 +155,7 @@ def _claim_sink(tenant_id: TenantId, sink: AuditSink, now: datetime) -> Delivery
     rows = AuditSink.objects.filter(make_due_condition(now), tenant_id=tenant_id, id=sink.id)
     if not rows.update(claimed_until=until):
         return None
-    sink.refresh_from_db()
+    sink.refresh_from_db()  # another worker may have moved the cursor before the claim
     entries = AuditEntry.objects.filter(
         tenant_id=tenant_id, sequence__gt=sink.delivered_sequence
     ).order_by("sequence")[:MAX_MESSAGES]

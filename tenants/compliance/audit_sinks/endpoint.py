@@ -36,11 +36,11 @@ class _Scheme:
 
 _SCHEMES: Final = MappingProxyType(
     {
-        "https": _Scheme(SinkKind.WEBHOOK, True, 443),
-        "http": _Scheme(SinkKind.WEBHOOK, False, 80),
-        "syslog+tls": _Scheme(SinkKind.SYSLOG, True, 6514),  # RFC 5425
+        "https": _Scheme(SinkKind.WEBHOOK, is_encrypted=True, port=443),
+        "http": _Scheme(SinkKind.WEBHOOK, is_encrypted=False, port=80),
+        "syslog+tls": _Scheme(SinkKind.SYSLOG, is_encrypted=True, port=6514),  # RFC 5425
         # The port of RFC 3195, commonly used for plain syslog over TCP.
-        "syslog+tcp": _Scheme(SinkKind.SYSLOG, False, 601),
+        "syslog+tcp": _Scheme(SinkKind.SYSLOG, is_encrypted=False, port=601),
     }
 )
 

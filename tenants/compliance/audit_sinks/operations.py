@@ -107,9 +107,10 @@ def replay_sink(*, actor: Actor, sink_id: UUID, from_sequence: int, now: datetim
 
 
 def retry_sink(*, actor: Actor, sink_id: UUID, now: datetime) -> SinkView:
-    """End the sink's wait after failures, so that it is tried at once. Keep the failure count.
+    """End the sink's wait after failures, so that delivery is tried at once.
 
-    Raises Forbidden, NotFound, and Conflict if it was tried less than RETRY_AFTER ago.
+    The number of failures stays: if this attempt fails too, the next wait is longer. Raises
+    Forbidden, NotFound, and Conflict if delivery was tried less than RETRY_AFTER ago.
     """
     actor.require(Permission.WRITE_AUDIT_SINKS)
     with tenant_scope(actor.tenant_id):
@@ -173,12 +174,12 @@ def _send_probe(actor: Actor, row: AuditSink, clock: Callable[[], datetime]) -> 
         destination = open_destination(actor.tenant_id, row)
         asyncio.run(_send_message(destination, message, clock))
     except SinkDeliveryError as error:
-        return TestResult(False, str(error))
+        return TestResult(delivered=False, error=str(error))
     except InvalidValue as error:
-        return TestResult(False, error.message)
+        return TestResult(delivered=False, error=error.message)
     except SecretUnavailable:
-        return TestResult(False, NOT_OPENED)
-    return TestResult(True, "")
+        return TestResult(delivered=False, error=NOT_OPENED)
+    return TestResult(delivered=True, error="")
 
 
 async def _send_message(

@@ -78,4 +78,4 @@ def _name_scope(sink_id: UUID) -> str:
 
 
 def _build_seal_context(sink_id: UUID) -> SealContext:
-    return SealContext("tenants_auditsink", "sealed", str(sink_id))
+    return SealContext(table="tenants_auditsink", column="sealed", row=str(sink_id))

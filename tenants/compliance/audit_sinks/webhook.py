@@ -34,9 +34,10 @@ _TIMEOUT: Final = aiohttp.ClientTimeout(total=TIMEOUT_S)
 
 
 class _Resolver(AbstractResolver):
-    """A resolver with threads of its own. With aiohttp's resolver, all sinks would share threads.
+    """Looks up each host name in a thread of its own.
 
-    A slow name lookup for one sink would then delay the others.
+    With aiohttp's resolver, all sinks would share a few threads. A slow lookup for one sink would
+    then delay the others.
     """
 
     async def resolve(

@@ -57,7 +57,7 @@ def anonymize_subject(subject: DataSubject, now: datetime) -> dict[str, int]:
     counts[AlertDelivery._meta.db_table] = anonymize_recipients(deliveries)
     for rows in deleted_rows:
         table = rows.model._meta.db_table
-        counts[table] = counts.get(table, 0) + rows.delete()[0]
+        counts[table] = counts.get(table, 0) + rows.delete()[0]  # [0]: the number
     _anonymize_account(tenant_id, user_id, now)
     return counts
 
@@ -76,7 +76,10 @@ def anonymize_keys(keys: QuerySet[ApiKey], now: datetime) -> int:
 
 
 def anonymize_invitations(invitations: QuerySet[Invitation], now: datetime) -> int:
-    """Revoke open invitations, and replace the addresses of all. Return their number."""
+    """Revoke open invitations, and give all invitations the same anonymous e-mail address.
+
+    Return the number of invitations.
+    """
     invitations.filter(accepted_at=None, revoked_at=None).update(revoked_at=now)
     return invitations.update(email=make_anonymous_email())
 

@@ -102,10 +102,11 @@ def _pseudonymize_late_records_of_user(row: Erasure, now: datetime) -> None:
             return
         pseudonymization.pseudonymize_time_range(
             tenant_id,
+            # A record that is delivered late is up to _MAX_DELIVERY_DELAY older than the erasure.
             (row.requested_at - _MAX_DELIVERY_DELAY, now + pseudonymization.MAX_CLOCK_LEAD),
             user_id=row.user_id,
             pseudonym=uuid.uuid4(),  # a new one: the secret of the first pseudonym is deleted
-            holds=_find_holds(tenant_id, row.user_id),
+            holds=_find_hold_periods(tenant_id, row.user_id),
         )
 
 
@@ -149,7 +150,7 @@ def _erase_person(row: Erasure, user_id: uuid.UUID, now: datetime) -> None:
     for month in months:
         with tenant_scope(tenant_id):
             _lock_tenant(tenant_id)
-            holds = _find_holds(tenant_id, user_id)
+            holds = _find_hold_periods(tenant_id, user_id)
             row_counts = pseudonymization.pseudonymize_time_range(
                 tenant_id, month, user_id=user_id, pseudonym=pseudonym, holds=holds
             )
@@ -205,12 +206,12 @@ def _issue_certificate(row: Erasure, now: datetime) -> None:
 
 def _has_remaining_data(tenant_id: TenantId, user_id: uuid.UUID) -> bool:
     """Return whether rows that are not on hold, or captured content, still belong to the user."""
-    holds = _find_holds(tenant_id, user_id)
+    holds = _find_hold_periods(tenant_id, user_id)
     objects = ContentObject.objects.filter(tenant_id=tenant_id, user_id=user_id)
     return pseudonymization.count_remaining(tenant_id, user_id, holds) > 0 or objects.exists()
 
 
-def _find_holds(tenant_id: TenantId, user_id: uuid.UUID) -> tuple[HoldPeriod, ...]:
+def _find_hold_periods(tenant_id: TenantId, user_id: uuid.UUID) -> tuple[HoldPeriod, ...]:
     return tuple(
         HoldPeriod(row.user_id, row.since, row.until)
         for row in find_legal_holds(tenant_id, user_id)

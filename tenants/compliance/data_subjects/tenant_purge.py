@@ -139,8 +139,9 @@ def _delete_policies(tenant_id: TenantId, now: datetime) -> int:
     Without a policy there would be no snapshot, and gateways would keep the last one.
     """
     versions = PolicyVersion.objects.filter(tenant_id=tenant_id)
+    # Only the version that this function inserts has this reason and no author.
     if not versions.exclude(reason=_SHREDDED, author_id=None).exists():
-        return 0  # an earlier attempt has deleted them
+        return 0  # an earlier attempt has deleted the others
     last: int = versions.aggregate(last=Max("version"))["last"]
     insert_version(
         actor=build_system_actor(tenant_id),

@@ -1,7 +1,8 @@
 """Verifier of data subject bundles. It needs the public keys, but no database or settings.
 
-`manage.py verify_bundle FILE --public-key KEYS` runs it. It needs Caret's code, but no running
-service. KEYS is a file with the output of `manage.py show_signing_keys`. The manifest of a bundle:
+`manage.py verify_bundle FILE --public-key KEYS` runs it. The command needs Caret's code, but no
+running service. KEYS is a file with the output of `manage.py show_signing_keys`. The manifest of a
+bundle:
 
 {"kind": "caret-data-subject-bundle", "format": 1, "tenant", "tenant_id", "user_id",
  "generated_at", "chain_head", "files": [{"name", "rows", "bytes", "sha256"}],

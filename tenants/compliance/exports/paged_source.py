@@ -72,7 +72,7 @@ def make_row_reader(*names: str) -> Callable[[Any], Row]:
 def to_cell_value(value: Any) -> Value:
     """Return the value of one cell: documents as JSON, other collections as sorted names."""
     match value:
-        case Enum():
+        case Enum():  # first, because a StrEnum is also a str
             return str(value.value)
         case None | str() | bool() | int() | float() | datetime() | date() | UUID():
             return value

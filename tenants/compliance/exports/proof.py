@@ -5,8 +5,8 @@
      "rows", "bytes", "sha256", "audit": {"before": {"sequence", "hash"}, "after": {...}},
      "key_id", "signature"}
 
-It is canonical JSON (RFC 8785) and a line feed, signed by `caret.foundation.crypto.signing`. It
-contains the head of the audit chain before the first row was read ("before"), and the head after
+The proof is canonical JSON (RFC 8785) and a line feed, signed by `caret.foundation.crypto.signing`.
+It contains the head of the audit chain before the first row was read ("before"), and the head after
 the last row was read ("after"). The heads show which state of the tenant the file represents.
 """
 

@@ -15,8 +15,10 @@ from tenants.models import Outcome, TypingReport, UsageRecord
 
 _SHOWN_SHARE: Final = 0.86  # of the suggestions; the others arrive too late
 _PARTLY_ACCEPTED_SHARE: Final = 0.12  # of the accepted suggestions
-_PARTLY_ACCEPTED_TEXT: Final = 0.4  # the accepted share of such a suggestion's characters
-# Of the accepted suggestions: editors check at several later times how much of the text is left.
+# The accepted share of the characters of a partly accepted suggestion.
+_PARTLY_ACCEPTED_TEXT_SHARE: Final = 0.4
+# The share of the accepted suggestions of which editors check, at several later times, how much of
+# the text is left.
 _CHECKED_SHARE: Final = 0.3
 _MEDIAN_VISIBLE_MS: Final = 900
 
@@ -36,7 +38,7 @@ def generate_outcomes(
         event, chars = OutcomeEvent.REJECTED, num_chars
     elif random.random() < _PARTLY_ACCEPTED_SHARE:
         event = OutcomeEvent.PARTIALLY_ACCEPTED
-        chars = max(1, int(num_chars * _PARTLY_ACCEPTED_TEXT))
+        chars = max(1, int(num_chars * _PARTLY_ACCEPTED_TEXT_SHARE))
     else:
         event, chars = OutcomeEvent.ACCEPTED, num_chars
     yield _make_outcome(row, event, ended_at, random, chars=chars, after_ms=visible_ms)

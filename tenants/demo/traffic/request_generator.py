@@ -62,6 +62,7 @@ class RequestProfile:
     token_ms: float  # for each generated token
 
 
+# The numbers: weight, prompt tokens, generated tokens, first_token_ms and token_ms.
 _PROFILES: Final = (
     RequestProfile(Mode.INLINE, Tier.FAST, 74, "stream", 1_750, 13, 46, 4.5),
     RequestProfile(Mode.FIM, Tier.FAST, 7, "infill", 1_400, 22, 52, 4.5),
@@ -83,7 +84,7 @@ _FINISH_REASONS: Final = (
 # The relative frequency of each of _FINISH_REASONS, usually and while engines are overloaded.
 _USUAL_WEIGHTS: Final = (61.0, 6.0, 17.0, 11.0, 3.0, 0.3, 0.8)
 _OVERLOADED_WEIGHTS: Final = (24.0, 3.0, 21.0, 14.0, 2.0, 32.0, 4.0)
-# No replica served these requests.
+# No replica serves requests with these finish reasons.
 _UNSERVED: Final = frozenset({FinishReason.SHED, FinishReason.ERROR, FinishReason.BUDGET_EXCEEDED})
 
 
@@ -130,6 +131,8 @@ def _make_request(
     developer: DemoDeveloper, profile: RequestProfile, at: datetime, random: Random
 ) -> UsageRecord:
     is_automatic = profile.mode is Mode.INLINE and random.random() < 0.9
+    # The first language has the highest weight, and the last one has the weight 1.
+    language_weights = range(len(developer.languages), 0, -1)
     return UsageRecord(
         tenant_id=UUID(developer.tenant_id),
         occurred_at=at,
@@ -138,7 +141,7 @@ def _make_request(
         key_id=developer.key_id,
         protocol=profile.protocol,
         mode=profile.mode.value,
-        language=random.choices(developer.languages, range(len(developer.languages), 0, -1))[0],
+        language=random.choices(developer.languages, language_weights)[0],
         tier=profile.tier.value,
         pool="",
         replica="",
@@ -178,6 +181,7 @@ def _fill_served_stages(
     if _end_if_client_left(row, random):
         return
     cached_share = min(0.995, max(0.0, random.gauss(level.hit_rate, 0.12)))
+    # The more of the prompt is cached, the faster the engine answers.
     _fill_generation(row, profile, random, slowness=level.slowness * (1.5 - 0.6 * cached_share))
     if row.finish_reason in (FinishReason.STOP, FinishReason.LENGTH, FinishReason.FILTERED):
         row.cached_tokens = int(row.prompt_tokens * cached_share)
@@ -229,5 +233,5 @@ def _generate_request_id(at: datetime, random: Random) -> UUID:
     """Return an ID in the format of caret.foundation.ids, repeatable with the same `random`."""
     # A UUIDv7: 48 bits of time, version 7, 12 random bits, the variant 0b10, and 62 random bits.
     bits = random.getrandbits(74)
-    value = (to_unix_ms(at) & 0xFFFFFFFFFFFF) << 80 | 0x7 << 76 | (bits >> 62) << 64
-    return UUID(int=value | 0b10 << 62 | bits & 0x3FFFFFFFFFFFFFFF)
+    value = ((to_unix_ms(at) & 0xFFFFFFFFFFFF) << 80) | (0x7 << 76) | ((bits >> 62) << 64)
+    return UUID(int=value | (0b10 << 62) | (bits & 0x3FFFFFFFFFFFFFFF))

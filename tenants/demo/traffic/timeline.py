@@ -59,7 +59,10 @@ class TimelineEvent:
 
 
 def run_events(events: Iterable[TimelineEvent], *, until: datetime) -> None:
-    """Run the events up to `until` in order of time. Events of the same time keep their order."""
+    """Run the events up to `until` in order of time, and skip the later ones.
+
+    Events of the same time keep their order.
+    """
     for event in sorted(events, key=lambda event: event.at):
         if event.at <= until:
             event.do(event.at)

@@ -22,7 +22,7 @@ from tenants.fleet.operators import totp
 from tenants.models import Operator
 
 _HANDLE: Final = re.compile(r"[a-z][a-z0-9]{1,19}")
-_PASSWORD_BYTES: Final = 18
+_PASSWORD_BYTES: Final = 18  # of randomness, in a generated password
 _MAX_PASSWORD_CHARS: Final = 256
 _MAX_NAME_CHARS: Final = 120
 

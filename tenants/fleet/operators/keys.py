@@ -121,9 +121,10 @@ def authenticate_operator_key(*, text: str, now: datetime) -> OperatorKeyView:
 def build_operator_key_actor(
     key: OperatorKeyView, *, tenant_id: TenantId, address: str, request_id: str
 ) -> Actor:
-    """Return the key as an operator that may write if the key has the scope for it.
+    """Return the key as an actor, who may do only what operators may do in a tenant.
 
-    `address` is the caller's IP address.
+    The actor may change something only if the key has the scope WRITE_TENANTS. `address` is the
+    caller's IP address.
     """
     can_change = OperatorScope.WRITE_TENANTS in key.scopes
     return Actor(

@@ -157,6 +157,7 @@ def change_limits(
                 "Enter 1 to {most:,}, or leave empty for no limit.",
                 most=_MAX_PLATFORM_LIMIT,
             )
+    # `columns` is a copy, because the type checker does not accept `limits` as ChangeFields.
     change_tenant_columns(
         actor=actor, action="tenant.limits_changed", columns={**limits}, reason=reason, now=now
     )

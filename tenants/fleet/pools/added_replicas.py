@@ -225,6 +225,7 @@ def _read_reason(text: str) -> str:
 
 
 def _build_field(pool: str, replica: str) -> str:
+    """Return the replica's field in the Redis hash of added replicas: "POOL HOST:PORT"."""
     return f"{pool} {replica}"
 
 

@@ -212,7 +212,7 @@ def list_all_assignments() -> list[AssignmentView]:
 def find_known_pool(known_pools: Mapping[str, KnownPool], name: str) -> KnownPool:
     """Return the pool with this name.
 
-    Raises InvalidValue, and Conflict if no gateway has reported its pools.
+    Raises InvalidValue if the pool is unknown, and Conflict if no gateway has reported its pools.
     """
     if not known_pools:
         raise Conflict(
@@ -249,7 +249,11 @@ _SERVES_ALL: Final = gettext_noop(
 
 
 def _lock_assignments() -> None:
-    """Let concurrent calls of assign_pool wait for the commit: they may assign the same pool."""
+    """Let concurrent calls of assign_pool wait until this transaction ends.
+
+    They may assign the same pool.
+    """
+    # The lock is identified by a number: a hash of its name, with the seed 0.
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [_LOCK])
 

@@ -27,7 +27,8 @@ def compute_measured_inputs(
             inputs["requests_per_s"] = num_prompts / window_s
     if (hit_rate := compute_hit_rate(counters, **labels)) is not None:
         inputs["hit_rate"] = hit_rate
-    # Names are counted, because a replica can belong to several pools.
+    # Names are counted, because a replica can belong to several pools. A replica counts as up if
+    # its health is unknown.
     num_replicas = len(
         {
             replica.name

@@ -198,11 +198,11 @@ def _build_request_id_at(moment: datetime, *, filler: str) -> str:
 
 
 def _delete_before(store: redis.Redis, before: date) -> None:
-    for key in (DAYS, REPLICA_SECONDS):
-        names = cast(Any, store.hkeys(key))
-        # Each name begins with its day, in 10 characters such as 2026-11-01.
-        if old := [name for name in names if name[:10] < before.isoformat().encode()]:
-            store.hdel(key, *old)
+    for hash_name in (DAYS, REPLICA_SECONDS):
+        fields = cast(Any, store.hkeys(hash_name))
+        # Each field begins with its day, in 10 characters such as 2026-11-01.
+        if old := [field for field in fields if field[:10] < before.isoformat().encode()]:
+            store.hdel(hash_name, *old)
 
 
 def _decode_counts(data: bytes) -> ByPool | None:

@@ -31,7 +31,7 @@ logger = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class NewModel:
-    """The properties of a model that operators choose. Its pools determine its name and tier."""
+    """The properties that operators choose for a model. Its pools determine its name and tier."""
 
     title: str  # as users see it
     pools: tuple[str, ...]  # names, preferred ones first; all have the same tier and model

@@ -18,7 +18,7 @@ from tenants.fleet.pools.scraping.metric_samples import (
 )
 
 _WARM_UP: Final = "warm_up"  # the label `mode` of warm-ups in gateways' metrics
-_OPEN: Final = ("open", "half_open")  # states of a circuit breaker that limits requests
+_OPEN: Final = ("open", "half_open")  # states in which a circuit breaker stops or limits requests
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,6 +213,7 @@ def _compute_first_token(
     counters: MetricSamples, mode: Mode, labels: Mapping[str, str]
 ) -> FirstToken | None:
     name = "caret_first_token_seconds"
+    # Buckets are cumulative, so the bucket without an upper bound counts all completions.
     count = counters.sum(f"{name}_bucket", mode=mode, le="+Inf", **labels)
     p50_s = compute_quantile_s(counters, name, 0.5, mode=mode, **labels)
     p99_s = compute_quantile_s(counters, name, 0.99, mode=mode, **labels)

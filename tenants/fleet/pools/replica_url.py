@@ -18,8 +18,8 @@ def parse_engine_url(text: str, allowed: Sequence[str]) -> str:
     `allowed` are networks and host names in the format of host_patterns. Raises InvalidValue.
     """
     parts = _split_url(text, "url")
-    is_plain = parts.path in ("", "/") and not (parts.query or parts.fragment)
-    if parts.scheme not in ("http", "https") or not is_plain:
+    ends_after_port = parts.path in ("", "/") and not (parts.query or parts.fragment)
+    if parts.scheme not in ("http", "https") or not ends_after_port:
         raise InvalidValue("url", 'Enter an address such as "http://10.12.0.7:8000".')
     _require_allowed_host(parts, "url", allowed)
     return f"{parts.scheme}://{_format_address(parts)}"
@@ -55,8 +55,9 @@ def _split_url(text: str, field: str) -> SplitResult:
     except ValueError as error:
         raise InvalidValue(field, "This is not a valid address.") from error
     stripped = text.strip()
-    is_plain = stripped.isascii() and stripped.isprintable() and not {" ", "@"} & set(stripped)
-    if not parts.hostname or parts.port == 0 or not is_plain or len(text) > _MAX_CHARS:
+    is_printable_ascii = stripped.isascii() and stripped.isprintable()
+    has_allowed_chars = is_printable_ascii and " " not in stripped and "@" not in stripped
+    if not parts.hostname or parts.port == 0 or not has_allowed_chars or len(text) > _MAX_CHARS:
         raise InvalidValue(field, "This is not a valid address.")
     return parts
 

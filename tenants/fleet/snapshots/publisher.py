@@ -50,7 +50,8 @@ def publish_snapshot(*, tenant_id: TenantId, now: datetime) -> None:
 def try_publish_snapshot(tenant_id: TenantId) -> bool:
     """Publish the tenant's snapshot now, and return whether Redis responded.
 
-    If it did not, `republish_stale_snapshots` publishes the snapshot within seconds.
+    If it did not, `republish_stale_snapshots` publishes the snapshot within seconds after Redis
+    responds again. Raises NotFound.
     """
     try:
         publish_snapshot(tenant_id=tenant_id, now=timezone.now())
@@ -64,8 +65,9 @@ def try_publish_snapshot(tenant_id: TenantId) -> bool:
 
 def write_snapshot(connection: redis.Redis, snapshot: TenantSnapshot) -> bool:
     """Write a snapshot, and return False if Redis already has this version or a newer one."""
+    redis_keys = (SNAPSHOTS, VERSIONS, CHANGES)
     arguments = (snapshot.tenant_id, snapshot.version, encode_snapshot(snapshot), CHANGED)
-    published = connection.eval(PUBLISH_SCRIPT, 3, SNAPSHOTS, VERSIONS, CHANGES, *arguments)
+    published = connection.eval(PUBLISH_SCRIPT, len(redis_keys), *redis_keys, *arguments)
     return bool(published)
 
 
@@ -76,7 +78,7 @@ def republish_stale_snapshots(*, now: datetime) -> int:
     """
     # Redis is read before the database. A change that is published in between then looks
     # unpublished, which costs one needless attempt. If the database were read first, Redis would
-    # look ahead of it, as after a restored backup.
+    # seem to have a newer version than the database, as after the restore of a backup.
     published_state = _read_published(connect_to_redis())
     repairs = plan_repairs(_read_tenant_versions(), published_state)
     return sum(_repair_snapshot(tenant_id, repair, now) for tenant_id, repair in repairs.items())
@@ -140,10 +142,10 @@ def _read_published(connection: redis.Redis) -> PublishedState:
     versions, snapshots = pipeline.execute()
     return PublishedState(
         versions={
-            TenantId(key.decode()): int(version)
-            for key, version in cast(dict[bytes, bytes], versions).items()
+            TenantId(field.decode()): int(version)
+            for field, version in cast(dict[bytes, bytes], versions).items()
         },
-        snapshots=frozenset(TenantId(key.decode()) for key in cast(list[bytes], snapshots)),
+        snapshots=frozenset(TenantId(field.decode()) for field in cast(list[bytes], snapshots)),
     )
 
 

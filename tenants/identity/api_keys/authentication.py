@@ -34,9 +34,11 @@ def authenticate_key(*, text: str, address: str | None, now: datetime) -> Actor:
     with key_lookup_scope(key.lookup_id):
         rows = ApiKey.objects.filter(lookup_id=key.lookup_id).select_related("tenant")
         match = match_secret(key, rows.order_by("tenant_id")[:_MAX_KEYS_PER_LOOKUP_ID])
-    if match is None or not is_allowed(tuple(match[0].networks), address):
+    if match is None:
         raise _make_error()
     row, secret = match
+    if not is_allowed(tuple(row.networks), address):
+        raise _make_error()
     _check_in_force(row, secret, now)
     with tenant_scope(TenantId(str(row.tenant_id))):
         record_key_use([(row.id, now)])

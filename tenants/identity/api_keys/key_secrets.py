@@ -12,6 +12,7 @@ from caret.contracts.api_key import ParsedKey, digest_key
 from caret.foundation.crypto.key_derivation import derive_key
 from tenants.models import ApiKey
 
+_MAX_SECRETS: Final = 2  # of a key: the current one, and during a rotation the previous one
 _NO_DIGEST: Final = bytes(32)  # matches no key
 _DUMMY_PEPPER_VERSION: Final = 1
 
@@ -41,16 +42,16 @@ def list_secrets(row: ApiKey) -> list[KeySecret]:
 def match_secret(key: ParsedKey, rows: Iterable[ApiKey]) -> tuple[ApiKey, KeySecret] | None:
     """Return the row and the secret that match a presented key, or None.
 
-    All secrets are compared. If there are none, a dummy is compared instead. The response time
-    therefore does not reveal which lookup IDs exist.
+    All secrets are compared. Dummies are added up to `_MAX_SECRETS` comparisons, so the number of
+    comparisons does not reveal whether a key with this lookup ID exists or is being rotated.
     """
     candidates = [(row, secret) for row in rows for secret in list_secrets(row)]
-    if not candidates:
-        has_digest(key, digest=_NO_DIGEST, pepper_version=_DUMMY_PEPPER_VERSION)
     match = None
     for row, secret in candidates:
         if has_digest(key, digest=secret.digest, pepper_version=secret.pepper_version):
             match = (row, secret)
+    for _ in range(_MAX_SECRETS - len(candidates)):
+        has_digest(key, digest=_NO_DIGEST, pepper_version=_DUMMY_PEPPER_VERSION)
     return match
 
 

@@ -72,6 +72,7 @@ def requeue_report(connection: redis.Redis, data: bytes) -> None:
     """Move a report to the end of the queue."""
     pipeline = connection.pipeline(transaction=True)
     pipeline.rpush(REPORT_QUEUE, data)
+    # Remove one occurrence, counted from the front: the old one.
     pipeline.lrem(REPORT_QUEUE, 1, data)  # type: ignore[arg-type]
     pipeline.execute()
 

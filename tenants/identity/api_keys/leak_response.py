@@ -79,7 +79,7 @@ def handle_leak(report: LeakReport, *, now: datetime) -> None:
 
 
 def _has_reported_digest(report: LeakReport, secret: KeySecret) -> bool:
-    index = secret.pepper_version - 1
+    index = secret.pepper_version - 1  # `digests` begins with version 1
     return index < len(report.digests) and hmac.compare_digest(report.digests[index], secret.digest)
 
 
@@ -88,7 +88,8 @@ def _end_leaked_secret(tenant_id: TenantId, row: ApiKey, report: LeakReport, now
 
     Does nothing if the key is revoked, or if the leaked previous secret has already ended.
     """
-    is_current = _has_reported_digest(report, list_secrets(row)[0])
+    current_secret = list_secrets(row)[0]
+    is_current = _has_reported_digest(report, current_secret)
     reason = f"Found in public: {report.place or 'unknown location'}"
     actor = build_system_actor(tenant_id)
     with tenant_scope(tenant_id):

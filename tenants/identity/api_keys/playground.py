@@ -82,6 +82,7 @@ def end_playground_key(*, actor: Actor, issued_at: datetime, now: datetime) -> b
     """
     user_id = _require_user(actor)
     with tenant_scope(actor.tenant_id):
+        # A key has no `issued_at` before its first rotation: its secret is as old as the key.
         is_issued_then = Q(issued_at=issued_at) | Q(issued_at=None, created_at=issued_at)
         keys = _filter_playground_keys(actor, user_id).filter(is_issued_then, expires_at__gt=now)
         if not keys.exists():

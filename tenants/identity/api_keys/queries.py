@@ -30,7 +30,7 @@ from tenants.models.api_key import filter_idle_keys
 from tenants.security.authorization.actor import Actor
 from tenants.security.authorization.erased_users import find_erased_users, get_visible_email
 
-MAX_IDLE_DAYS: Final = 3_660  # for list_idle_keys
+MAX_IDLE_DAYS: Final = 3_660  # that the REST API accepts for list_idle_keys
 _PEOPLE: Final = ("owner", "created_by", "issued_by")  # foreign keys to users
 
 
@@ -149,6 +149,7 @@ def build_key_summary(keys: QuerySet[ApiKey], *, limit: int, now: datetime) -> K
 
     Must run inside the tenant's scope.
     """
+    # fetch_page_rows also returns the first row of the next page.
     rows = fetch_page_rows(keys.select_related(*_PEOPLE), limit=limit, after=None)[:limit]
     erased_ids = find_erased_people(rows)
     return KeySummary(

@@ -39,8 +39,8 @@ def set_secret(
 ) -> tuple[ChangeFields, ChangeFields]:
     """Store a new secret, and return the fields before and after for the audit log.
 
-    The old secret stays valid for `overlap`, but not after the old expiry of the key. The caller
-    sets `row.issued_by_id` before the call; the function stores it, too.
+    The old secret stays valid for `overlap`, but not after the old expiry of the key. Set
+    `row.issued_by_id` before the call: it is saved together with the secret.
     """
     before: ChangeFields = {
         "issued_at": _format_time(row.issued_at or row.created_at),

@@ -33,7 +33,7 @@ IDLE_DAYS: Final = 90  # until a key is idle, if the policy sets no number of da
 # The places of keys without a last use or an expiry in the sort orders.
 _NEVER_USED: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _FAR_FUTURE: Final = datetime(9999, 1, 1, tzinfo=UTC)
-_LOOKUP_ID_CHARS: Final = 8
+_LOOKUP_ID_CHARS: Final = 8  # length of a lookup ID
 
 
 class KeyConcern(StrEnum):
@@ -156,7 +156,8 @@ def _filter_by_text(keys: QuerySet[ApiKey], text: str) -> QuerySet[ApiKey]:
     if not is_storable(text):
         return keys.none()
     owners = User.objects.filter(id=OuterRef("owner_id"), email__icontains=text)
-    # Logs and lists show the beginning of a key, such as cpk_live_Ab3dE6gH: this text must find it.
+    # Logs and lists show the beginning of a key, such as cpk_live_Ab3dE6gH. Such a text must find
+    # the key by its lookup ID, which follows the last "_".
     lookup_id = text.rpartition("_")[2][:_LOOKUP_ID_CHARS]
     # A search must not reveal the address of an erased user.
     erased_owners = Membership.objects.filter(

@@ -66,6 +66,7 @@ def filter_unowned_keys(keys: QuerySet[ApiKey], now: datetime) -> QuerySet[ApiKe
         ended_at=None,
         role__in=roles_with_permission(Permission.CREATE_KEYS),
     )
+    # A key without an owner is nobody's own key, so it can be unowned.
     is_own_key = Q(owner_id=F("issued_by_id"), owner_id__isnull=False)
     shown_keys = keys.filter(make_active_condition(now), issued_by__isnull=False).exclude(
         is_own_key

@@ -106,9 +106,9 @@ def create_owner_invitation(
 ) -> TenantToken:
     """Invite an owner, as an operator, and return the token.
 
-    The invitation is sent after the commit. If the tenant has no owner, all open invitations of
-    owners are revoked, because an address may have been wrong. Raises Forbidden, InvalidValue,
-    NotFound, Conflict, LimitReached.
+    The invitation is sent after the commit. If the tenant has no owner, all earlier invitations
+    with the role OWNER are revoked, because an address may have been wrong. Raises Forbidden,
+    InvalidValue, NotFound, Conflict, LimitReached.
     """
     actor.require_operator()
     email = _read_email(email, field="owner_email")
@@ -132,7 +132,7 @@ def revoke_invitation(*, actor: Actor, invitation_id: uuid.UUID, now: datetime) 
     """
     actor.require(Permission.WRITE_MEMBERS)
     with tenant_scope(actor.tenant_id):
-        # This locks the tenant, which all operations lock first.
+        # This locks the tenant. All operations lock it first, so that they cannot deadlock.
         mark_snapshot_stale(tenant_id=actor.tenant_id)
         view = find_invitation(actor=actor, invitation_id=invitation_id, now=now)
         if view.role is Role.OWNER:
@@ -160,7 +160,7 @@ def accept_invitation(*, bearer: InvitationBearer, text: str, now: datetime) -> 
     user = User.objects.get(id=bearer.user_id)
     with tenant_scope(token.tenant_id):
         _require_active(token.tenant_id)
-        # Locks the tenant: roles cannot change meanwhile.
+        # Locks the tenant, so that roles and invitations cannot change until the commit.
         mark_snapshot_stale(tenant_id=token.tenant_id)
         invitation = _find_open(token, now)
         if invitation.email != user.email:
@@ -294,6 +294,7 @@ def _is_active(tenant_id: TenantId) -> bool:
 
 
 def _find_open(token: TenantToken, now: datetime) -> Invitation:
+    """Return the open invitation of a token. Raises NotFound."""
     try:
         return Invitation.objects.get(
             tenant_id=token.tenant_id,

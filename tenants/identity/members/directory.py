@@ -69,6 +69,7 @@ def build_directory_rows(
 
 def _read_member_facts(tenant_id: TenantId, user_ids: list[UUID]) -> _MemberFacts:
     keys = ApiKey.objects.filter(tenant_id=tenant_id, owner_id=OuterRef("id")).order_by()
+    # For each owner, the last use of any of the owner's keys.
     last_used_at = keys.values("owner_id").annotate(seen=Max("last_used_at")).values("seen")
     accounts = User.objects.filter(id__in=user_ids).annotate(seen_at=Subquery(last_used_at))
     return _MemberFacts(

@@ -5,6 +5,7 @@ on Django's list of common passwords, not be similar to the user's name or e-mai
 consist of digits only.
 """
 
+from collections.abc import Iterator
 from typing import Any, Final
 
 from django.contrib.auth.password_validation import CommonPasswordValidator, validate_password
@@ -28,7 +29,7 @@ class LeakedPasswordValidator(CommonPasswordValidator):
 
     def validate(self, password: str, user: Any = None) -> None:
         super().validate(password, user)
-        if _strip_padding(password.lower()) in self.passwords:
+        if any(text in self.passwords for text in _iterate_without_padding(password.lower())):
             raise ValidationError(self.get_error_message(), code="password_too_common")
 
     def get_error_message(self) -> str:
@@ -57,7 +58,16 @@ def set_valid_password(user: User, password: str) -> None:
     user.set_password(password)
 
 
-def _strip_padding(text: str) -> str:
-    """Return the text from its first letter to its last; "" if it has no letter."""
+def _iterate_without_padding(text: str) -> Iterator[str]:
+    """Yield the text with each amount of padding removed at its start and at its end.
+
+    The padding is all characters before the first letter and after the last one. Some of them may
+    belong to a listed password, as the digit of `trustno1` does, so the text is also yielded with
+    only a part of its padding removed. Yields nothing if the text has no letter.
+    """
     letters = [index for index, char in enumerate(text) if char.isalpha()]
-    return text[letters[0] : letters[-1] + 1] if letters else ""
+    if not letters:
+        return
+    for start in range(letters[0] + 1):
+        for end in range(letters[-1] + 1, len(text) + 1):
+            yield text[start:end]

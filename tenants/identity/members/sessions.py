@@ -59,7 +59,7 @@ def delete_expired_sessions(*, now: datetime) -> int:
 
 
 def _end_sessions(sessions: "QuerySet[UserSession]") -> None:
-    keys = list(sessions.values_list("session_key", flat=True))
-    Session.objects.filter(session_key__in=keys).delete()
-    UserSession.objects.filter(session_key__in=keys).delete()
-    announce_access_change(*keys)
+    session_keys = list(sessions.values_list("session_key", flat=True))
+    Session.objects.filter(session_key__in=session_keys).delete()
+    UserSession.objects.filter(session_key__in=session_keys).delete()
+    announce_access_change(*session_keys)

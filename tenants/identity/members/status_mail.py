@@ -65,6 +65,7 @@ def mail_status_to_owners(
     `closes_at` is the time at which a closing tenant is closed; None: an operator decides the
     time. A failure to send is only logged, because the change is already made.
     """
+    # The beginning of a sentence of _EFFECTS, which needs it only for the status CLOSING.
     closing = (
         "The operator will close"
         if closes_at is None

@@ -50,7 +50,8 @@ _PURPOSE: Final = "device-flow/1"
 # All scripts get the Redis key of the request, and the current time in Unix ms as the first
 # argument. A missing field reads as false.
 
-# ARGV[2]: user ID.
+# Binds a request to a user. ARGV[2]: user ID. Returns 1, or 0 if the request is not pending any
+# more, has expired, or is bound to another user.
 _OPEN: Final = """
 local held = redis.call('HMGET', KEYS[1], 'state', 'expires_at_ms', 'opened_by')
 if held[1] ~= 'pending' or tonumber(held[2]) <= tonumber(ARGV[1]) then return 0 end
@@ -58,7 +59,8 @@ if held[3] and held[3] ~= ARGV[2] then return 0 end
 redis.call('HSET', KEYS[1], 'opened_by', ARGV[2])
 return 1
 """
-# ARGV[2]: user ID, ARGV[3]: new state, ARGV[4]: tenant ID.
+# Stores a user's decision. ARGV[2]: user ID, ARGV[3]: new state, ARGV[4]: tenant ID. Returns 1, or
+# 0 if the request is not pending any more, has expired, or is not bound to this user.
 _DECIDE: Final = """
 local held = redis.call('HMGET', KEYS[1], 'state', 'expires_at_ms', 'opened_by')
 if held[1] ~= 'pending' or tonumber(held[2]) <= tonumber(ARGV[1]) then return 0 end
@@ -66,7 +68,8 @@ if held[3] ~= ARGV[2] then return 0 end
 redis.call('HSET', KEYS[1], 'state', ARGV[3], 'tenant_id', ARGV[4])
 return 1
 """
-# ARGV[2]: tolerance in ms, ARGV[3]: ms that are added to the interval after an early poll.
+# Returns a PollResult, and marks a confirmed request as used. ARGV[2]: tolerance in ms, ARGV[3]: ms
+# that are added to the interval after an early poll.
 _POLL: Final = """
 local held = redis.call('HMGET', KEYS[1], 'state', 'expires_at_ms', 'polled_at_ms', 'interval_ms')
 if not held[1] then return 'unknown' end
@@ -252,7 +255,8 @@ def _read_fields(request_key: str, *names: str) -> list[str]:
 
 
 def _run_script(script: str, request_key: str, *arguments: str | int) -> Any:
-    return connect_to_redis().eval(script, 1, request_key, *arguments)
+    num_redis_keys = 1
+    return connect_to_redis().eval(script, num_redis_keys, request_key, *arguments)
 
 
 def _check_name(field: str, text: str) -> str:
@@ -272,8 +276,8 @@ def _build_user_code_key(user_code: str) -> str:
 
 def _digest(code: str) -> str:
     """Return a keyed digest of a code. A plain digest of a user code could be found by trial."""
-    key = derive_key(settings.ROOT_SECRET, _PURPOSE)
-    return hmac.new(key, code.encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()
+    hmac_key = derive_key(settings.ROOT_SECRET, _PURPOSE)
+    return hmac.new(hmac_key, code.encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()
 
 
 def _to_ms(moment: datetime) -> int:

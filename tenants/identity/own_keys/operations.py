@@ -96,7 +96,10 @@ def create_device_key(*, actor: Actor, name: str, now: datetime) -> CreatedKey:
 
 
 def require_may_create_own_key(*, actor: Actor, now: datetime) -> OwnKeyTerms:
-    """Check that the actor may create one more own key. Raises Forbidden, Conflict."""
+    """Check that the actor may create one more own key, and return the terms for it.
+
+    Raises Forbidden, Conflict.
+    """
     actor.require(Permission.MANAGE_OWN_KEYS)
     terms = find_own_key_terms(actor=actor)
     if not terms.is_allowed:

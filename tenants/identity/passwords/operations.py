@@ -90,7 +90,7 @@ def find_password_version(*, email: str) -> str:
 
 
 def compute_password_version(password_hash: str) -> str:
-    """Return the password version, a short digest of the password hash."""
+    """Return the password version: a short digest of the hash, which every new password changes."""
     digest = salted_hmac("caret.password-version/1", password_hash, algorithm="sha256")
     return digest.hexdigest()[:16]
 

@@ -80,16 +80,18 @@ def mail_requested_links(*, now: datetime) -> int:
     mail server, the user must request it again. Raises redis.RedisError.
     """
     num_emails = 0
-    for number in range(_MAX_LOOKUPS):
+    for num_removed in range(_MAX_LOOKUPS):
         if num_emails == _MAX_EMAILS:
-            return number
+            return num_removed
         message = connect_to_redis().rpop(_QUEUE)
-        if not isinstance(message, bytes):
-            return number
+        if not isinstance(message, bytes):  # the queue is empty
+            return num_removed
         is_accepted = _process_request(message, now)
         if is_accepted is False:
-            return number + 1  # the mail server may not respond, and other tasks wait for this one
-        num_emails += is_accepted is True
+            # Stop: the mail server may not respond, and other tasks wait for this one.
+            return num_removed + 1
+        if is_accepted:
+            num_emails += 1
     return _MAX_LOOKUPS
 
 

@@ -155,9 +155,12 @@ def _iterate_texts(part: object) -> Iterator[str]:
     """Yield the strings of a JSON value at all depths, without the names of object members."""
     if isinstance(part, str):
         yield part
-    elif isinstance(part, dict | list):
-        for inner_part in part.values() if isinstance(part, dict) else part:
-            yield from _iterate_texts(inner_part)
+    elif isinstance(part, dict):
+        for value in part.values():
+            yield from _iterate_texts(value)
+    elif isinstance(part, list):
+        for item in part:
+            yield from _iterate_texts(item)
 
 
 def _to_change_fields(row: ScimUser) -> ChangeFields:

@@ -35,6 +35,7 @@ class MfaChange:
     event: MfaEvent
 
 
+# The changes that can occur, with the subjects of their e-mails.
 _SUBJECTS: Final = {
     MfaChange(MfaFactor.PASSKEY, MfaEvent.ADDED): "A passkey was added to your account",
     MfaChange(MfaFactor.PASSKEY, MfaEvent.REMOVED): "A passkey was removed from your account",

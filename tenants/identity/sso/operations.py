@@ -289,6 +289,7 @@ def record_refused_sign_in(
     """
     if not _count_refused_sign_in(tenant_id, reason):
         return
+    # Like build_system_actor, but with the client's address and a request ID.
     platform = Actor(tenant_id, None, Role.OWNER, address, request_id=str(uuid4()))
     with tenant_scope(tenant_id):
         record_change(

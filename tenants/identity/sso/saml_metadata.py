@@ -96,9 +96,9 @@ def _check_certificates(certificates: list[str]) -> tuple[str, ...]:
 def _is_strong(certificate: str) -> bool:
     """Return whether a certificate (DER in base64) is valid, with a strong RSA key or an EC key."""
     try:
-        key = x509.load_der_x509_certificate(base64.b64decode(certificate)).public_key()
+        public_key = x509.load_der_x509_certificate(base64.b64decode(certificate)).public_key()
     except (ValueError, binascii.Error, UnsupportedAlgorithm):
         return False
-    if isinstance(key, rsa.RSAPublicKey):
-        return key.key_size >= _MIN_RSA_BITS
-    return isinstance(key, ec.EllipticCurvePublicKey)
+    if isinstance(public_key, rsa.RSAPublicKey):
+        return public_key.key_size >= _MIN_RSA_BITS
+    return isinstance(public_key, ec.EllipticCurvePublicKey)

@@ -101,6 +101,7 @@ def add_team_member(
     actor.require(Permission.WRITE_TEAMS)
     with tenant_scope(actor.tenant_id):
         mark_snapshot_stale(tenant_id=actor.tenant_id)  # locks the tenant, so the member stays
+        # Raise NotFound for an unknown team or member.
         find_team(actor=actor, team_id=team_id)
         find_membership(tenant_id=actor.tenant_id, user_id=user_id)
         _require_not_managed_by_scim(actor, team_id)
@@ -123,6 +124,7 @@ def remove_team_member(
     actor.require(Permission.WRITE_TEAMS)
     with tenant_scope(actor.tenant_id):
         mark_snapshot_stale(tenant_id=actor.tenant_id)
+        # Raise NotFound for an unknown team or member.
         find_team(actor=actor, team_id=team_id)
         find_membership(tenant_id=actor.tenant_id, user_id=user_id)
         _require_not_managed_by_scim(actor, team_id)
@@ -137,7 +139,7 @@ def remove_team_member(
 def require_changeable_team(*, actor: Actor, team_id: uuid.UUID) -> None:
     """Check that SCIM does not manage the team. Raises Forbidden, NotFound, Conflict."""
     with tenant_scope(actor.tenant_id):
-        find_team(actor=actor, team_id=team_id)
+        find_team(actor=actor, team_id=team_id)  # raises NotFound for an unknown team
         _require_not_managed_by_scim(actor, team_id)
 
 

@@ -53,7 +53,7 @@ def find_team(*, actor: Actor, team_id: uuid.UUID) -> TeamView:
 
 def select_teams(actor: Actor) -> QuerySet[Team]:
     """Select the tenant's teams, annotated with `num_members`."""
-    # A sub-query: a team has no relation to its memberships, whose key is composite.
+    # A sub-query is needed, because the model of memberships has no foreign key to the team.
     members = (
         TeamMembership.objects.filter(tenant_id=OuterRef("tenant_id"), team_id=OuterRef("id"))
         .order_by()

@@ -14,6 +14,7 @@ from tenants.base.errors import DomainError
 from tenants.base.operator_roles import OperatorScope
 from tenants.fleet.operators.keys import (
     MAX_LIFETIME_DAYS,
+    OperatorKeyView,
     create_operator_key,
     list_operator_keys,
     revoke_operator_key,
@@ -72,9 +73,11 @@ def _run_command(options: dict[str, Any]) -> str:
 
 
 def _list_keys() -> str:
-    rows = [
-        f"{key.lookup_id}  {'revoked' if key.revoked_at else f'{key.expires_at:%Y-%m-%d}':<10}  "
-        f"{' '.join(sorted(key.scopes)):<27}  {key.name}"
-        for key in list_operator_keys()
-    ]
+    rows = [_format_key(key) for key in list_operator_keys()]
     return "\n".join(rows) or "There are no operator keys."
+
+
+def _format_key(key: OperatorKeyView) -> str:
+    expiry = "revoked" if key.revoked_at else f"{key.expires_at:%Y-%m-%d}"
+    scopes = " ".join(sorted(key.scopes))
+    return f"{key.lookup_id}  {expiry:<10}  {scopes:<27}  {key.name}"

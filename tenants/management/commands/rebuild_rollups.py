@@ -38,6 +38,7 @@ class Command(NoSystemChecksCommand):
         if not 0 < (end - first).days <= MAX_DAYS:
             raise CommandError(f"The period must have 1 to {MAX_DAYS} days; --to is exclusive.")
         stream = UsageStream(connect_to_redis(), consumer="roll-up")
+        # All records that reached Redis by this time are in the tables.
         arrived_until = stream.find_arrived_until(now=timezone.now())
         try:
             mark_period_dirty(tenant_id=tenant_id, start=first, end=end)

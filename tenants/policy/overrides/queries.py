@@ -40,8 +40,8 @@ class OverrideSubject:
 class OverrideInForce:
     """The newest version of the override of a team or user.
 
-    `find_override` also returns it if nothing is in force, because the override was removed or
-    never existed. `override` is then empty.
+    `find_override` also returns an instance if no override is in force, because it was removed or
+    never existed. The field `override` is then empty.
     """
 
     subject: OverrideSubject
@@ -106,8 +106,8 @@ def _to_sort_key(position: PagePosition) -> tuple[datetime, UUID]:
 def find_override(*, actor: Actor, subject: OverrideSubject) -> OverrideInForce:
     """Return the override of a team or user.
 
-    If the override was removed, it is empty, with the version of the removal. If it never existed,
-    it is empty, with version 0. Raises Forbidden, NotFound.
+    If the override was removed, return an empty override with the version of the removal. If there
+    never was an override, return an empty one with version 0. Raises Forbidden, NotFound.
     """
     actor.require(Permission.READ_OVERRIDES)
     with tenant_scope(actor.tenant_id):
@@ -117,7 +117,16 @@ def find_override(*, actor: Actor, subject: OverrideSubject) -> OverrideInForce:
         )
         row = rows.select_related("author").order_by("-version").first()
         if row is None:
-            return OverrideInForce(subject, name, 0, PolicyOverride(), None, "", "", None)
+            return OverrideInForce(
+                subject=subject,
+                name=name,
+                version=0,
+                override=PolicyOverride(),
+                author_email=None,
+                author_key="",
+                reason="",
+                created_at=None,
+            )
         return _to_override_in_force(row, name, find_erased_users(actor.tenant_id, [row.author_id]))
 
 
@@ -161,6 +170,7 @@ def _find_override_documents(tenant_id: TenantId, user_id: UserId) -> list[dict[
     memberships = TeamMembership.objects.filter(tenant_id=tenant_id, user_id=user_id)
     of_teams = Q(subject_kind=SubjectKind.TEAM, subject_id__in=memberships.values("team_id"))
     of_user = Q(subject_kind=SubjectKind.USER, subject_id=UUID(user_id))
+    # _select_newest sorts by the kind of subject: "team" comes before "user".
     overrides = _select_newest(tenant_id).filter(of_teams | of_user)
     return list(overrides.values_list("document", flat=True))
 
@@ -192,7 +202,7 @@ def read_overrides(*, tenant_id: TenantId) -> PolicyOverrides:
         all={
             subject: _to_override_in_force(row, names[subject], erased_ids)
             for subject, row in subjects
-            if subject in names and row.document
+            if subject in names and row.document  # an empty document: the override was removed
         },
         teams_of=teams_of,
         names=names,

@@ -137,7 +137,7 @@ class ContentErasureView:
     user_id: UserId | None  # None: several users (reasons RETENTION and UNFINISHED)
     user_email: str | None  # None: several users, or an erased user
     reason: str  # tenants.privacy.content_capture.erasure.ContentErasureReason
-    num_items: int  # completions, and edits of accepted suggestions
+    num_items: int  # captured completions, and texts of suggestions after users changed them
     num_bytes: int  # size of the encrypted objects
     num_keys: int  # destroyed encryption keys
     requested_at: datetime  # if keys were destroyed, the content is unreadable since then

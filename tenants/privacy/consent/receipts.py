@@ -89,12 +89,14 @@ def draft_receipts_of_policy(
 
     Allowed kinds also get a receipt if the policy names another version of the consent text.
     """
-    return [
-        ReceiptDraft(None, kind, is_granted=is_granted)
-        for kind in ConsentKind
-        if (is_granted := _is_allowed(after, kind)) != _is_allowed(before, kind)
-        or (is_granted and _read_wording(before) != _read_wording(after))
-    ]
+    has_other_wording = _read_wording(before) != _read_wording(after)
+    drafts = []
+    for kind in ConsentKind:
+        is_granted = _is_allowed(after, kind)
+        is_changed = is_granted != _is_allowed(before, kind)
+        if is_changed or (is_granted and has_other_wording):
+            drafts.append(ReceiptDraft(None, kind, is_granted=is_granted))
+    return drafts
 
 
 def _is_allowed(policy: ContentCapturePolicy | None, kind: ConsentKind) -> bool:
@@ -102,6 +104,7 @@ def _is_allowed(policy: ContentCapturePolicy | None, kind: ConsentKind) -> bool:
 
 
 def _read_wording(policy: ContentCapturePolicy | None) -> str | None:
+    """Return the version of the consent text that the policy names; None: no content capture."""
     return None if policy is None else policy.consent_text
 
 

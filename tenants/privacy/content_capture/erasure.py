@@ -42,7 +42,7 @@ MAX_UNSTORED: Final = timedelta(hours=1)
 
 # Legal holds delay only erasures at the end of retention. A withdrawal erases content even during a
 # hold, because the content was stored by consent only.
-CONTENT_TABLE: Final = RetentionTable(ContentObject, "created_at", "user_id")
+CONTENT_TABLE: Final = RetentionTable(ContentObject, time_field="created_at", user_field="user_id")
 
 logger = structlog.get_logger(__name__)
 
@@ -158,6 +158,7 @@ def _request_due_erasures(tenant_id: TenantId, now: datetime) -> None:
             request_content_erasure(
                 actor=actor, user_id=user_id, reason=ContentErasureReason.NO_CONSENT, now=now
             )
+        # Without content capture in the policy, no user consents: all objects were marked above.
         if policy.content_capture is not None:
             expired_objects = unmarked_objects.filter(
                 created_at__lt=now - timedelta(days=policy.content_capture.retention_days)

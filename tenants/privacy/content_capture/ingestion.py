@@ -59,6 +59,7 @@ def _dequeue_messages(connection: redis.Redis) -> list[bytes]:
 def _group_items_by_user(
     sealer: ContentSealer, messages: list[bytes], result: ContentIngestion
 ) -> dict[tuple[TenantId, UserId], list[Item]]:
+    """Decrypt the batches, and return their items. Count unreadable batches in `result`."""
     items_by_user = defaultdict[tuple[TenantId, UserId], list[Item]](list)
     for data in messages:
         try:
@@ -78,6 +79,7 @@ def _store_items(
     result: ContentIngestion,
     now: datetime,
 ) -> None:
+    """Store the items of one user. Count stored and dropped items in `result`."""
     try:
         num_stored = store_content(tenant_id=tenant_id, user_id=user_id, items=items, now=now)
     except EncryptionFailed as error:

@@ -71,9 +71,10 @@ def _seal_items(
             return None
         policy = load_active_policy(tenant_id=tenant_id)
         active_consent = find_active_consent(tenant_id=tenant_id, user_id=user_id, policy=policy)
-        if active_consent is None or not (
-            consented_items := _select_since(items, active_consent.content_capture_since)
-        ):
+        if active_consent is None:
+            return None
+        consented_items = _select_since(items, active_consent.content_capture_since)
+        if not consented_items:
             return None
         data = b"".join(msgspec.json.encode(item) + b"\n" for item in consented_items)
         envelope = seal_in_scope(

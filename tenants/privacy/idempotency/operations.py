@@ -198,8 +198,9 @@ def _check_capacity(request: IdempotentRequest, now: datetime) -> None:
     ).count()
     if num_records >= MAX_RESPONSES:
         raise ResponseNotStored(
-            f"{MAX_RESPONSES} responses are already stored, each for a day. Send the request"
-            " without an Idempotency-Key."
+            "{most} responses are already stored, each for a day. Send the request without an"
+            " Idempotency-Key.",
+            most=MAX_RESPONSES,
         )
 
 

@@ -97,9 +97,9 @@ def _begin_run(tenant_id: TenantId, data_class: DataClass, now: datetime) -> Pur
         if previous_run is not None and data_class not in _ERASED_OTHERWISE:
             _log_vanished_records(previous_run)
         cutoff = rule.compute_cutoff(now)
-        # `closing` is never None here, because the previous run is finished.
+        # A finished run always has `closing`. Only the type checker needs the last condition.
         if data_class in _ERASED_OTHERWISE or previous_run is None or previous_run.closing is None:
-            # `records` depends neither on the cutoff nor on holds.
+            # Only `records` is used, which depends neither on the cutoff nor on holds.
             opening = count_records(
                 data_class, tenant_id=tenant_id, cutoff=cutoff, holds=()
             ).records

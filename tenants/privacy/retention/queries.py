@@ -222,13 +222,13 @@ def preview_hold(*, actor: Actor, new: NewHold, now: datetime) -> list[HoldEffec
         effects = []
         for data_class in RETENTION_TABLES:
             cutoff = now - timedelta(days=rules[data_class].days)
-            due_now, due_then = (
+            due_now, due_with_hold = (
                 count_records(data_class, tenant_id=actor.tenant_id, cutoff=cutoff, holds=holds).due
                 for holds in (hold_periods, (*hold_periods, hold))
             )
             covered = count_records_on_hold(data_class, tenant_id=actor.tenant_id, hold=hold)
             title = DATA_CLASSES[data_class].title
-            effects.append(HoldEffect(data_class, title, covered, due_now - due_then))
+            effects.append(HoldEffect(data_class, title, covered, due_now - due_with_hold))
     return effects
 
 
@@ -280,7 +280,7 @@ def _build_class_report(
 ) -> DataClassReport:
     terms = DATA_CLASSES[data_class]
     if data_class not in RETENTION_TABLES:
-        return DataClassReport(data_class, terms, rule, None, 0, None)
+        return DataClassReport(data_class, terms, rule, count=None, overdue=0, last_run=None)
     holds = load_hold_periods(tenant_id=actor.tenant_id)
     cutoff = rule.compute_cutoff(now)
     counts = count_records(data_class, tenant_id=actor.tenant_id, cutoff=cutoff, holds=holds)

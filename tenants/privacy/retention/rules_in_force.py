@@ -97,11 +97,17 @@ def load_rules(*, tenant_id: TenantId) -> Mapping[DataClass, EffectiveRule]:
 def _make_default_rule(
     data_class: DataClass, content_capture: ContentCapturePolicy | None
 ) -> EffectiveRule:
+    days, is_from_policy = DATA_CLASSES[data_class].default_days, False
     if data_class in _CONTENT_CLASSES and content_capture is not None:
-        days = content_capture.retention_days
-        return EffectiveRule(days, None, None, "", None, is_from_policy=True, is_default=True)
+        days, is_from_policy = content_capture.retention_days, True
     return EffectiveRule(
-        DATA_CLASSES[data_class].default_days, None, None, "", None, is_default=True
+        days=days,
+        version=None,
+        author_email=None,
+        reason="",
+        created_at=None,
+        is_from_policy=is_from_policy,
+        is_default=True,
     )
 
 

@@ -83,14 +83,12 @@ class RetentionTable:
             due &= ~self.make_hold_condition(holds)
         if self.chain_field is None:
             return due
-        recent_rows = Q(**{f"{self.time_field}__gte": cutoff})
-        kept_rows = self.select_rows(tenant_id).filter(
-            recent_rows | self.make_hold_condition(holds) if holds else recent_rows
-        )
-        first = (
-            kept_rows.order_by(self.chain_field).values_list(self.chain_field, flat=True).first()
-        )
-        return due if first is None else due & Q(**{f"{self.chain_field}__lt": first})
+        is_kept = Q(**{f"{self.time_field}__gte": cutoff})
+        if holds:
+            is_kept |= self.make_hold_condition(holds)
+        kept_rows = self.select_rows(tenant_id).filter(is_kept).order_by(self.chain_field)
+        first_kept = kept_rows.values_list(self.chain_field, flat=True).first()
+        return due if first_kept is None else due & Q(**{f"{self.chain_field}__lt": first_kept})
 
 
 RETENTION_TABLES: Final = MappingProxyType(
@@ -211,9 +209,9 @@ def delete_due_batch(
         due = table.select_due(tenant_id, cutoff, holds)
         # A chain is deleted in its own order: times may be wrong, and a gap would break the chain.
         order = table.chain_field or table.time_field
-        keys = list(due.order_by(order).values_list("pk", flat=True)[:limit])
-        if keys:
-            deleted, _ = table.select_rows(tenant_id).filter(pk__in=keys).delete()
+        primary_keys = list(due.order_by(order).values_list("pk", flat=True)[:limit])
+        if primary_keys:
+            deleted, _ = table.select_rows(tenant_id).filter(pk__in=primary_keys).delete()
             return deleted
     return 0
 

@@ -70,6 +70,7 @@ def _parse_text(grammar: Grammar, text: str) -> Node | None:
 
 
 def _split_node(node: Node, *, depth: int) -> Iterator[_Span]:
+    """Yield the span of the node or, if it is too long, the spans of its children (step 1)."""
     first, last = node.start_point.row, node.end_point.row
     if last - first + 1 <= MAX_LINES:
         yield first, last
@@ -95,6 +96,7 @@ def _drop_overlaps(spans: Iterable[_Span]) -> Iterator[_Span]:
 
 
 def _join_spans(spans: Iterable[_Span]) -> Iterator[_Span]:
+    """Join short spans with the spans after them (step 2)."""
     pending: _Span | None = None
     for first, last in spans:
         if pending is None:
@@ -118,6 +120,7 @@ def _make_chunk(lines: Sequence[str], span: _Span) -> Chunk:
     while last > first and not lines[last].strip():
         last -= 1
     text = "\n".join(lines[first : last + 1])[:MAX_CHUNK_CHARS]
+    # The end is counted in the text, because the text may have been cut off.
     return Chunk(first_line=first + 1, last_line=first + 1 + text.count("\n"), text=text)
 
 

@@ -13,7 +13,8 @@ from tenants.models.retrieval_chunk import EMBEDDING_DIMENSIONS
 
 MAX_TEXTS: Final = 32  # per request: under 2 s on one core with the default model
 _TIMEOUT_S: Final = 10.0
-_MAX_RESPONSE_BYTES: Final = 4 * 1024 * 1024  # a longer response is cut off, and so malformed
+# A longer response is cut off. It is then malformed JSON, and raises EmbeddingFailed.
+_MAX_RESPONSE_BYTES: Final = 4 * 1024 * 1024
 # The engine is our own, so the environment's proxy settings are ignored.
 _DIRECT: Final = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 

@@ -31,7 +31,7 @@ logger = structlog.get_logger(__name__)
 
 
 def lock_tenant(tenant_id: TenantId) -> None:
-    """Lock the tenant's row, so that its policy and status stay until the transaction ends."""
+    """Lock the tenant's row: its policy and status cannot change until the transaction ends."""
     Tenant.objects.select_for_update(no_key=True).get(id=tenant_id)
 
 
@@ -66,7 +66,7 @@ def erase_disallowed_by_policy(change: PolicyChange) -> None:
 
 
 def erase_index(*, tenant_id: TenantId) -> int:
-    """Erase all chunks of the tenant, and return how many."""
+    """Erase all chunks of a tenant that may have no index, and return how many."""
     with tenant_scope(tenant_id):
         rows = RetrievalChunk.objects.filter(tenant_id=tenant_id)
         return _erase_rows(tenant_id, rows, reason="not allowed")

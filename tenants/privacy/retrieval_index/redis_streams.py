@@ -29,6 +29,6 @@ class RetrievalStreams:
         key = build_results_key(gateway)
         pipeline = self._connection.pipeline(transaction=True)
         pipeline.rpush(key, message)
-        pipeline.ltrim(key, -MAX_RESULTS_QUEUED, -1)
+        pipeline.ltrim(key, -MAX_RESULTS_QUEUED, -1)  # keeps the newest
         pipeline.expire(key, MAX_AGE_S)
         pipeline.execute()

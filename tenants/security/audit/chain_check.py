@@ -122,14 +122,20 @@ def _follow_chain(
         broken_at = broken.sequence
     # The head of `section.after` itself can be the broken one.
     num_heads = sum(sequence <= last and sequence != broken_at for sequence in section.heads)
-    return ChainCheckResult(section.after + 1, last, num_heads, broken_at, section.end.sequence)
+    return ChainCheckResult(
+        first=section.after + 1,
+        last=last,
+        num_heads=num_heads,
+        broken_at=broken_at,
+        end=section.end.sequence,
+    )
 
 
 def _iterate_checkpoints(section: _ChainSection, keys: PublicKeys) -> Iterator[ChainHead]:
     """Yield the heads at which the check can stop, in order.
 
-    These are the signed heads, whose signatures are verified here, every _STEP-th entry, and the
-    end of the section. Raises ChainBroken.
+    These are the signed heads, every _STEP-th entry, and the end of the section. The signature of a
+    signed head is verified before the head is yielded. Raises ChainBroken.
     """
     steps = range(section.after + _STEP, section.last, _STEP)
     for sequence in sorted({*steps, *section.heads, section.last}):

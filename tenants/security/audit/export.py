@@ -89,19 +89,19 @@ def write_export(
             reason=reason,
         )
         slug = Tenant.objects.values_list("slug", flat=True).get(id=actor.tenant_id)
-        span = _find_range(actor.tenant_id, period)
-    header = _build_header(actor.tenant_id, slug, period, span) | {
+        chain_range = _find_range(actor.tenant_id, period)
+    header = _build_header(actor.tenant_id, slug, period, chain_range) | {
         "generated_at": format_timestamp(now)
     }
     digest = hashlib.sha256()
     for line in _build_lines(
-        keys.sign_document(header, purpose=HEADER_PURPOSE), actor.tenant_id, span
+        keys.sign_document(header, purpose=HEADER_PURPOSE), actor.tenant_id, chain_range
     ):
         digest.update(line)
         out.write(line)
-    trailer = {"kind": "trailer", "rows": span.num_entries, "sha256": digest.hexdigest()}
+    trailer = {"kind": "trailer", "rows": chain_range.num_entries, "sha256": digest.hexdigest()}
     out.write(_encode_line(keys.sign_document(trailer, purpose=TRAILER_PURPOSE)))
-    return span
+    return chain_range
 
 
 def _find_range(tenant_id: TenantId, period: AuditExportPeriod) -> ChainRange:
@@ -111,7 +111,7 @@ def _find_range(tenant_id: TenantId, period: AuditExportPeriod) -> ChainRange:
     )
     head = find_head(tenant_id=tenant_id)
     if ends["first"] is None:
-        return ChainRange(1, 0, None, None, head)
+        return ChainRange(first=1, last=0, previous_hash=None, last_hash=None, head=head)
     first, last = (entries.get(sequence=ends[name]) for name in ("first", "last"))
     return ChainRange(
         first=first.sequence,
@@ -123,7 +123,7 @@ def _find_range(tenant_id: TenantId, period: AuditExportPeriod) -> ChainRange:
 
 
 def _build_header(
-    tenant_id: TenantId, slug: str, period: AuditExportPeriod, span: ChainRange
+    tenant_id: TenantId, slug: str, period: AuditExportPeriod, chain_range: ChainRange
 ) -> dict[str, Any]:
     return {
         "kind": "header",
@@ -133,20 +133,22 @@ def _build_header(
         "tenant": slug,
         "since": None if period.since is None else format_timestamp(period.since),
         "until": None if period.until is None else format_timestamp(period.until),
-        "rows": span.num_entries,
-        "first_sequence": span.first,
-        "last_sequence": span.last,
-        "previous_hash": span.previous_hash,
-        "last_hash": span.last_hash,
-        "chain_head": {"sequence": span.head.sequence, "hash": span.head.hash.hex()},
+        "rows": chain_range.num_entries,
+        "first_sequence": chain_range.first,
+        "last_sequence": chain_range.last,
+        "previous_hash": chain_range.previous_hash,
+        "last_hash": chain_range.last_hash,
+        "chain_head": {"sequence": chain_range.head.sequence, "hash": chain_range.head.hash.hex()},
     }
 
 
-def _build_lines(header: dict[str, Any], tenant_id: TenantId, span: ChainRange) -> Iterator[bytes]:
+def _build_lines(
+    header: dict[str, Any], tenant_id: TenantId, chain_range: ChainRange
+) -> Iterator[bytes]:
     yield _encode_line(header)
-    heads = _read_heads(tenant_id, span)
+    heads = _read_heads(tenant_id, chain_range)
     head = next(heads, None)
-    for entry in read_range(tenant_id=tenant_id, first=span.first, last=span.last):
+    for entry in read_range(tenant_id=tenant_id, first=chain_range.first, last=chain_range.last):
         # The stored hash is exported, not a computed one. The verifier can then notice that an
         # entry was changed in the database.
         yield _encode_line({**build_document(entry), "hash": bytes(entry.hash).hex()})
@@ -155,17 +157,17 @@ def _build_lines(header: dict[str, Any], tenant_id: TenantId, span: ChainRange) 
             head = next(heads, None)
 
 
-def _read_heads(tenant_id: TenantId, span: ChainRange) -> Iterator[SignedAuditHead]:
+def _read_heads(tenant_id: TenantId, chain_range: ChainRange) -> Iterator[SignedAuditHead]:
     """Yield the signed heads by sequence.
 
     One query for each head: there is about one head an hour.
     """
-    after = span.first - 1
+    after = chain_range.first - 1
     while True:
         with tenant_scope(tenant_id):
             head = (
                 SignedAuditHead.objects.filter(
-                    tenant_id=tenant_id, sequence__gt=after, sequence__lte=span.last
+                    tenant_id=tenant_id, sequence__gt=after, sequence__lte=chain_range.last
                 )
                 .order_by("sequence")
                 .first()

@@ -3,8 +3,8 @@
 `manage.py verify_audit FILE --public-key KEYS` runs it. It needs Caret's code, but no running
 service. KEYS is a file with the output of `manage.py show_signing_keys`.
 
-It reads line by line and stops at the first wrong line. The header's numbers and hashes are not
-trusted, but compared with the entries. A key ID only selects one of the given public keys.
+The verifier reads line by line and stops at the first wrong line. The header's numbers and hashes
+are not trusted, but compared with the entries. A key ID only selects one of the given public keys.
 """
 
 import argparse
@@ -66,7 +66,11 @@ def verify_export(export: IO[bytes], keys: PublicKeys) -> VerifiedExport:
     line = export.readline(_MAX_LINE_BYTES)
     header = _check_header(_parse_line(line, "line 1, the header"), keys)
     state = _VerificationState(
-        keys, header, header["first_sequence"] - 1, header["previous_hash"], digest.hexdigest()
+        keys=keys,
+        header=header,
+        sequence=header["first_sequence"] - 1,
+        hash=header["previous_hash"],
+        digest=digest.hexdigest(),
     )
     while not state.is_over:
         digest.update(line)
@@ -77,7 +81,8 @@ def verify_export(export: IO[bytes], keys: PublicKeys) -> VerifiedExport:
             raise VerificationFailed(_describe_truncation(state))
         expected = f"line {state.line}, where entry {state.sequence + 1} or the end should be"
         document = _parse_line(line, expected)
-        _CHECKS.get(str(document.get("kind")), _reject_unknown_line)(state, document)
+        check = _CHECKS.get(str(document.get("kind")), _reject_unknown_line)
+        check(state, document)
     if export.read(1):
         raise VerificationFailed(f"line {state.line + 1}: there is data after the end")
     return VerifiedExport(header, state.num_heads, header["key_id"])

@@ -5,8 +5,8 @@
 
 A tenant's entries are numbered from 1 without gaps, in the order of their commits. Only this
 `sequence` defines their order. The time `at` does not, because clocks can jump. DEFINITION is the
-version of the document's form. If the form changes, it gets a new version, and verifiers must still
-accept the old one.
+version of the document's form. A changed form gets a new version, and verifiers must still accept
+the old one.
 """
 
 import hashlib

@@ -177,7 +177,9 @@ def _make_actor_filter(text: str) -> dict[str, Any]:
         return {"actor_id": uuid.UUID(text)}
     except ValueError as error:
         raise InvalidValue(
-            "actor", 'Enter a user ID, a key ID, "operator:HANDLE" or "platform".'
+            "actor",
+            "Enter a user ID, the lookup ID of an API key, or an actor as the audit log names it, "
+            'such as "operator:HANDLE" or "platform".',
         ) from error
 
 

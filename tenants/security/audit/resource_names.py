@@ -31,7 +31,8 @@ from tenants.models import (
 )
 from tenants.security.authorization.actor import Actor
 
-# Returns the rows with these IDs, as texts, with the columns _COLUMNS except the kind.
+# Takes IDs as texts. Returns the rows with these IDs, with the columns of _COLUMNS except
+# resource_kind.
 _NameQuery: TypeAlias = Callable[[Actor, set[str]], QuerySet[Any]]
 # The columns of each name query. All name queries together are one UNION.
 _COLUMNS: Final = ("resource_kind", "resource_id", "resource_name")
@@ -65,6 +66,8 @@ def find_resource_names(*, actor: Actor, references: Iterable[str]) -> dict[str,
 def _make_name_query(
     model: type[Model], id_field: str, name_field: str, **filters: Any
 ) -> _NameQuery:
+    """Return the name query of a kind. `filters` are further conditions on the rows."""
+
     def build_query(actor: Actor, id_texts: set[str]) -> QuerySet[Any]:
         values: Any = id_texts if id_field in _TEXT_ID_FIELDS else _parse_ids(id_texts)
         scope = {"id": actor.tenant_id} if model is Tenant else {"tenant_id": actor.tenant_id}

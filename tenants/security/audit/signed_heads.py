@@ -32,7 +32,8 @@ class ChainBroken(Exception):
     """The chain is broken at the entry `sequence`.
 
     This entry is missing, changed or inserted, or its signed head does not match. If the entries
-    end at the sequence of a head but with another hash, `sequence` is that of the entry after it.
+    are in order, but the last one does not match the head at which they must end, `sequence` is one
+    greater than that of the last entry.
     """
 
     def __init__(self, sequence: int) -> None:

@@ -158,5 +158,8 @@ class Actor:
 
 
 def build_system_actor(tenant_id: TenantId) -> Actor:
-    """Return the actor for tasks, and for commands that an operator runs on the command line."""
+    """Return the actor for tasks, and for commands that an operator runs on the command line.
+
+    It has all permissions of an owner.
+    """
     return Actor(tenant_id=tenant_id, user_id=None, role=Role.OWNER, address=None, request_id="")

@@ -30,7 +30,10 @@ class KeyCache:
         with self._lock:
             self._evict_expired()
             entry = self._keys.get(key_id)
-        return None if entry is None else entry[0]
+        if entry is None:
+            return None
+        key, _expires_at_s = entry
+        return key
 
     def set(self, key_id: UUID, key: bytes) -> None:
         with self._lock:

@@ -85,7 +85,7 @@ def _shred_tenant_keys(tenant_id: TenantId, now: datetime) -> list[DestroyedKey]
                 wrapped=None, destroyed_at=now, retired_at=row.retired_at or now
             )
             key_cache.remove(row.id)
-            shredded.append(DestroyedKey(row.id, bytes(row.fingerprint).hex(), None))
+            shredded.append(DestroyedKey(row.id, bytes(row.fingerprint).hex(), scope=None))
     return shredded
 
 

@@ -59,7 +59,9 @@ def rotate_tenant_keys(
     while num := _rewrap_data_key_batch(tenant_id):
         num_data_keys += num
     _destroy_unused_tenant_keys(tenant_id, now)
-    return RotationResult(num_tenant_keys, int(is_replaced), num_data_keys)
+    return RotationResult(
+        tenant_keys=num_tenant_keys, new_tenant_keys=int(is_replaced), data_keys=num_data_keys
+    )
 
 
 def retire_root_keys(*, now: datetime) -> list[str]:
@@ -72,8 +74,8 @@ def retire_root_keys(*, now: datetime) -> list[str]:
     in_use = RootKeyUse.objects.filter(retired_at=None).exclude(id=load_root_keys().current.id)
     for root_key_id in in_use.values_list("id", flat=True):
         with transaction.atomic():
-            # A concurrent transaction that wraps with this key waits for the lock and then
-            # unretires it.
+            # A concurrent transaction that wraps with this root key waits for the lock. It then
+            # puts the root key in use again (record_root_key_use).
             RootKeyUse.objects.select_for_update().get(id=root_key_id)
             if not _is_used(root_key_id):
                 RootKeyUse.objects.filter(id=root_key_id).update(retired_at=now)
@@ -139,7 +141,7 @@ def _rewrap_tenant_key(row: TenantKey, now: datetime) -> bool:
 def _rewrap_data_key_batch(tenant_id: TenantId) -> int:
     """Rewrap up to BATCH data keys, and return how many.
 
-    0: no data key needs it, or all keys of the tenant are shredded.
+    0: no data key needs rewrapping, or all keys of the tenant are shredded.
     """
     with tenant_scope(tenant_id):
         keys = TenantKey.objects.filter(tenant_id=tenant_id, destroyed_at=None)

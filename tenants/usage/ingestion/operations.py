@@ -173,6 +173,7 @@ def _insert_rows(tenant_id: TenantId, decoded_rows: list[Row | LateOutcome]) -> 
     insert_new_rows(UsageRecord, usage)
     insert_new_rows(Outcome, [row for row in rows if isinstance(row, Outcome)])
     insert_new_rows(TypingReport, [row for row in rows if isinstance(row, TypingReport)])
+    # After the completions of the same batch, because late outcomes may belong to them.
     rows += insert_late_outcomes(
         tenant_id, [row for row in decoded_rows if isinstance(row, LateOutcome)]
     )

@@ -112,6 +112,7 @@ def _build_statement(rollups_sql: str, dimensions: Sequence[GroupBy], names: Seq
     columns = [_COLUMN[dimension] for dimension in dimensions]
     all_columns = ", ".join(columns) or "()"
     column_list = f"{', '.join(columns)}, " if dimensions else ""
+    # GROUPING(column) is 0 in the rows that are grouped by this column.
     dimension_index = " ".join(
         f"WHEN GROUPING({column}) = 0 THEN {n}" for n, column in enumerate(columns)
     )

@@ -68,6 +68,9 @@ class VariantMetrics:
     first_token_ms: IntervalEstimate | None  # mean over inline requests
 
 
+_NO_METRICS: Final = VariantMetrics(acceptance=None, persistence=None, first_token_ms=None)
+
+
 @dataclass(frozen=True, slots=True)
 class VariantView:
     name: str  # within its experiment
@@ -170,17 +173,18 @@ def _build_experiment(
     by_name = {row.key.rpartition("/")[2]: row for row in rows}
     control = CONTROL if CONTROL in by_name else min(by_name)
     measured = {variant: _compute_metrics(row, mean_latencies) for variant, row in by_name.items()}
+    # The control first, then by name.
     ordered = sorted(by_name, key=lambda variant: (variant != control, variant))
     return ExperimentView(
         name,
         control,
         [
             VariantView(
-                variant,
-                variant == control,
-                by_name[variant],
-                measured[variant],
-                _compare_with_control(
+                name=variant,
+                is_control=variant == control,
+                row=by_name[variant],
+                measured=measured[variant],
+                difference_to_control=_compare_with_control(
                     measured[variant], measured[control], is_same=variant == control
                 ),
             )
@@ -192,7 +196,7 @@ def _build_experiment(
 def _compute_metrics(row: ReportRow, mean_latencies: dict[str, Any]) -> VariantMetrics:
     counts = row.counts
     if counts is None:
-        return VariantMetrics(None, None, None)
+        return _NO_METRICS
     return VariantMetrics(
         proportion_interval(counts.accepted + counts.partially_accepted, counts.shown),
         proportion_interval(counts.retained_30, counts.checked_30),
@@ -204,7 +208,7 @@ def _compare_with_control(
     metrics: VariantMetrics, control: VariantMetrics, *, is_same: bool
 ) -> VariantMetrics:
     if is_same:
-        return VariantMetrics(None, None, None)
+        return _NO_METRICS
     return VariantMetrics(
         difference_interval(metrics.acceptance, control.acceptance),
         difference_interval(metrics.persistence, control.persistence),

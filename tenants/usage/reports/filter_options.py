@@ -2,8 +2,6 @@
 
 from collections.abc import Mapping
 
-from django.db.models import F
-
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.permissions import Permission
 from tenants.models import Team
@@ -49,5 +47,5 @@ def read_team_names(
         return {}
     if known_names is not None:
         return known_names
-    teams = Team.objects.filter(tenant_id=actor.tenant_id).order_by(F("name"))
+    teams = Team.objects.filter(tenant_id=actor.tenant_id).order_by("name")
     return {str(team_id): name for team_id, name in teams.values_list("id", "name")}

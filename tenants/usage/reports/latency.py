@@ -114,7 +114,9 @@ def measure_latency(
     for row in measured:
         mode = Mode(row["mode"])
         rows_by_period[row["is_current"]][mode] = _to_latency_row(mode, row)
-    return LatencyReport(since, rows_by_period[True], rows_by_period[False], is_exact=True)
+    return LatencyReport(
+        since, current=rows_by_period[True], before=rows_by_period[False], is_exact=True
+    )
 
 
 def read_latency_rollups(
@@ -127,7 +129,7 @@ def read_latency_rollups(
     table = LatencyHour if by_hour else LatencyDay
     rows = table.objects.filter(
         tenant_id=tenant_id,
-        starts_at__gte=begins_at - (ends_at - begins_at),
+        starts_at__gte=begins_at - (ends_at - begins_at),  # includes the preceding period
         starts_at__lt=ends_at,
     )
     rows_by_period: dict[bool, defaultdict[Mode, list[_LatencyRollup]]]  # by `is_current`
@@ -138,7 +140,7 @@ def read_latency_rollups(
         {mode: _sum_rollups(mode, rollups) for mode, rollups in rows_by_period[is_current].items()}
         for is_current in (True, False)
     )
-    return LatencyReport(begins_at, current, before, is_exact=False)
+    return LatencyReport(begins_at, current=current, before=before, is_exact=False)
 
 
 class _LatencyRollup(NamedTuple):
@@ -171,6 +173,7 @@ def _sum_rollups(mode: Mode, rollups: list[_LatencyRollup]) -> LatencyRow:
 def _select_measured(
     records: QuerySet[UsageRecord], since: datetime, ends_at: datetime
 ) -> QuerySet[UsageRecord, Any]:
+    """Select the measured period (`is_current`) and the preceding period of the same length."""
     is_current = ExpressionWrapper(Q(occurred_at__gte=since), output_field=BooleanField())
     return (
         records.filter(occurred_at__gte=since - (ends_at - since), occurred_at__lt=ends_at)
@@ -189,7 +192,12 @@ def _select_measured(
 def _to_latency_row(mode: Mode, row: Mapping[str, Any]) -> LatencyRow:
     p50_ms, p99_ms = row["percentiles"] or (None, None)
     return LatencyRow(
-        mode, row["completed"], p50_ms, p99_ms, row["in_flight_at_replica"], row["sent"]
+        mode,
+        completed=row["completed"],
+        p50_ms=p50_ms,
+        p99_ms=p99_ms,
+        in_flight_at_replica=row["in_flight_at_replica"],
+        sent=row["sent"],
     )
 
 

@@ -214,10 +214,11 @@ def _read_groups_and_total(
         return {}, _read_total(rollups)
     if query.group_by in (GroupBy.TEAM, GroupBy.USER):
         counters_of = _read_counters_by_user(rollups)
+        total = _sum_users(counters_of, users=counters_of)
         if query.group_by is GroupBy.USER:
             by_user = {str(user): _sum_users(counters_of, [user]) for user in counters_of}
-            return by_user, _sum_users(counters_of, counters_of)
-        return _sum_by_team(actor, counters_of, query.filter), _sum_users(counters_of, counters_of)
+            return by_user, total
+        return _sum_by_team(actor, counters_of, query.filter), total
     groups = _read_groups(rollups, query)
     return groups, _sum_groups(groups)
 
@@ -277,7 +278,7 @@ def _sum_by_team(
     """
     if report_filter.team_id is not None:
         return (
-            {str(report_filter.team_id): _sum_users(counters_of, counters_of)}
+            {str(report_filter.team_id): _sum_users(counters_of, users=counters_of)}
             if counters_of
             else {}
         )

@@ -84,7 +84,7 @@ def _split_into_stages(record: CompletionRecord) -> Iterator[LatencyStage]:
         if is_last:
             return
         start_ms = until_ms
-    yield LatencyStage("stream", start_ms, max(0.0, record.total_ms - start_ms), None)
+    yield LatencyStage("stream", start_ms, max(0.0, record.total_ms - start_ms), budget_ms=None)
 
 
 def _list_marks(record: CompletionRecord) -> Iterator[tuple[str, float | None]]:

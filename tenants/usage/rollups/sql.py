@@ -16,7 +16,8 @@ from caret.contracts.usage import SPANS_S
 from tenants.models.rollup import CHECKED_AFTER, RETAINED_AFTER, ROLLUP_COLUMNS
 from tenants.usage.rollups.latency_histogram import build_bucket_sql
 
-KEYS: Final = ("user_id", "editor", "language", "model", "variant")  # columns to group by
+_GROUP_COLUMNS: Final = ("user_id", "editor", "language", "model", "variant")
+_USAGE_COLUMNS: Final = ", ".join((*_GROUP_COLUMNS, *ROLLUP_COLUMNS))
 
 MIN_SEEN_MS: Final = 750  # Cody's value: hardly any user reads a suggestion in less time
 MAX_EDIT_SHARE: Final = 0.33  # Cody's value: at least 67% of the text must be left
@@ -109,30 +110,32 @@ WITH suggestion_outcomes AS (
     FROM tenants_usage_record
     WHERE tenant_id = %(tenant)s AND occurred_at >= %(start)s AND occurred_at < %(end)s
 )
-{_INSERT.format(table="tenants_usage_hour", columns=", ".join((*KEYS, *ROLLUP_COLUMNS)))}
-SELECT %(tenant)s, %(start)s, {", ".join(f"u.{key}" for key in KEYS)},
+{_INSERT.format(table="tenants_usage_hour", columns=_USAGE_COLUMNS)}
+SELECT %(tenant)s, %(start)s, {", ".join(f"u.{column}" for column in _GROUP_COLUMNS)},
     {", ".join(_COMPLETION_COUNTERS.get(name, "0") for name in ROLLUP_COLUMNS)}
 FROM completion u LEFT JOIN suggestion_outcomes t ON t.request_id = u.request_id
-GROUP BY {", ".join(f"u.{key}" for key in KEYS)}
+GROUP BY {", ".join(f"u.{column}" for column in _GROUP_COLUMNS)}
 """  # noqa: S608
 
+# Typing reports have no model and no variant: these columns get empty texts.
 COUNT_TYPED: Final = f"""
-{_INSERT.format(table="tenants_usage_hour", columns=", ".join((*KEYS, *ROLLUP_COLUMNS)))}
+{_INSERT.format(table="tenants_usage_hour", columns=_USAGE_COLUMNS)}
 SELECT %(tenant)s, %(start)s, coalesce(user_id, %(services)s), editor, language, '', '',
     {", ".join("sum(chars)" if name == "typed_chars" else "0" for name in ROLLUP_COLUMNS)}
 FROM tenants_typing_report
 WHERE tenant_id = %(tenant)s AND occurred_at >= %(start)s AND occurred_at < %(end)s
 GROUP BY coalesce(user_id, %(services)s), editor, language
-ON CONFLICT (tenant_id, starts_at, {", ".join(KEYS)})
+ON CONFLICT (tenant_id, starts_at, {", ".join(_GROUP_COLUMNS)})
 DO UPDATE SET typed_chars = tenants_usage_hour.typed_chars + excluded.typed_chars
 """  # noqa: S608
 
 COUNT_DAY: Final = f"""
-{_INSERT.format(table="tenants_usage_day", columns=", ".join((*KEYS, *ROLLUP_COLUMNS)))}
-SELECT %(tenant)s, %(start)s, {", ".join((*KEYS, *(f"sum({name})" for name in ROLLUP_COLUMNS)))}
+{_INSERT.format(table="tenants_usage_day", columns=_USAGE_COLUMNS)}
+SELECT %(tenant)s, %(start)s, {", ".join(_GROUP_COLUMNS)},
+    {", ".join(f"sum({name})" for name in ROLLUP_COLUMNS)}
 FROM tenants_usage_hour
 WHERE tenant_id = %(tenant)s AND starts_at >= %(start)s AND starts_at < %(end)s
-GROUP BY {", ".join(KEYS)}
+GROUP BY {", ".join(_GROUP_COLUMNS)}
 """  # noqa: S608
 
 # `size` is the number of a bucket, `number` is the number of requests in it. The statements below

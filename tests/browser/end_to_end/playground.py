@@ -10,7 +10,7 @@ TYPED_TEXT: Final = "self.items[name] = "
 GHOST: Final = ".cm-content .ghost"
 _READY: Final = "#play-state[data-state=ready]"
 _ROWS: Final = "#play-rows tr"
-_FIRST_SUGGESTION_MS: Final = 30_000  # from an engine that has just started
+_FIRST_SUGGESTION_MS: Final = 60_000  # from an engine that has just started
 
 
 def start_playground(tabs: Tabs, page: Page) -> None:

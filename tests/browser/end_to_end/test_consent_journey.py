@@ -52,11 +52,11 @@ def test_withdrawing_consent_erases_captured_content_and_leaves_a_certificate(
     expect(auditors_page.get_by_role("status")).to_contain_text(_VALID_SIGNATURE)
     assert find_violations(auditors_page) == []
     file = download_file(auditors_page, "link", "Download", tmp_path)
-    keys = download_file(auditors_page, "link", "public keys", tmp_path)
+    public_keys = download_file(auditors_page, "link", "public keys", tmp_path)
 
-    assert run_verifier("verify_certificate", file, keys).startswith("OK")
+    assert run_verifier("verify_certificate", file, public_keys).startswith("OK")
     change_middle_byte(file)
-    assert run_verifier("verify_certificate", file, keys).startswith("BROKEN")
+    assert run_verifier("verify_certificate", file, public_keys).startswith("BROKEN")
     assert "verification failed" in verify_on_page(auditors_page, file)
 
 

@@ -22,6 +22,7 @@ _MAX_BUILD_MS = 240_000  # 60 s were sometimes too short beside the other tests 
 
 @pytest.fixture
 def page(tabs: Tabs) -> Page:
+    """Open a tab of a new company's auditor."""
     return tabs.open(session_of(make_company("initech", ACME).people[Role.AUDITOR]))
 
 
@@ -29,8 +30,8 @@ def test_an_export_is_verified_offline_and_on_the_page(page: Page, tmp_path: Pat
     request_members_export(page)
     file = download_file(page, "button", "Download", tmp_path)
     proof = download_file(page, "link", "Proof", tmp_path)
-    keys = download_file(page, "link", "Public keys", tmp_path)
-    output = run_verifier("verify_export", file, keys)
+    public_keys = download_file(page, "link", "Public keys", tmp_path)
+    output = run_verifier("verify_export", file, public_keys)
     verify_on_page(page, file, proof)
 
     assert output.startswith(f"OK: members version 1, {len(ACME)} rows")
@@ -42,10 +43,10 @@ def test_a_changed_byte_is_detected_offline_and_on_the_page(page: Page, tmp_path
     request_members_export(page)
     file = download_file(page, "button", "Download", tmp_path)
     proof = download_file(page, "link", "Proof", tmp_path)
-    keys = download_file(page, "link", "Public keys", tmp_path)
+    public_keys = download_file(page, "link", "Public keys", tmp_path)
     change_middle_byte(file)
 
-    output = run_verifier("verify_export", file, keys)
+    output = run_verifier("verify_export", file, public_keys)
     verify_on_page(page, file, proof)
 
     assert output.startswith("BROKEN: the data: it was changed")

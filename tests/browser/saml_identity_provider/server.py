@@ -140,7 +140,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def main() -> None:
-    if _SKEW:
+    if _SKEW:  # pysaml2 reads the time only through this module
         saml2.time_util.datetime = _SkewedDatetime
         saml2.time_util.time = _SkewedTime()
     _Handler.server_of_pysaml2 = _make_server()

@@ -44,7 +44,7 @@ def call_openai() -> dict[str, Any]:
         model="caret", messages=MESSAGES, max_tokens=4, temperature=0.7, stream=True
     )
     chunks = list(stream)
-    try:
+    try:  # the gateway supports no tools
         client.chat.completions.create(model="caret", messages=MESSAGES, tools=[{}])
     except openai.BadRequestError as error:
         refusal = [error.code, error.param]
@@ -64,7 +64,7 @@ def call_ollama() -> dict[str, Any]:
     options = {"num_predict": 12}
     completion = client.generate(model=model, prompt=PREFIX, suffix=SUFFIX, options=options)
     lines = list(client.chat(model=model, messages=MESSAGES, options=options, stream=True))
-    try:
+    try:  # the gateway supports no embeddings
         client.embed(model=model, input="a")
     except ollama.ResponseError as error:
         refusal = [error.status_code, error.error]
@@ -73,7 +73,8 @@ def call_ollama() -> dict[str, Any]:
         "running": client.ps().models[0].model,
         "capabilities": client.show(model).capabilities,
         "done": lines[-1].done,
-        "loading": client.chat(model=model, messages=[]).done_reason,  # loads the model
+        # Without messages, Ollama only loads the model.
+        "loading": client.chat(model=model, messages=[]).done_reason,
         "refusal": refusal,
     }
 

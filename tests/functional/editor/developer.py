@@ -54,8 +54,8 @@ class Developer:
         return self.records(kind)
 
     async def num_records(self, kind: type[Record]) -> int:
-        """Return the number of records of this kind, after all that has ended is delivered."""
-        await self.site.num_records()  # waits until everything is delivered
+        """Wait until all records are delivered, and return the number of those of this kind."""
+        await self.site.num_records()  # waits for the delivery
         return len(self.records(kind))
 
     @asynccontextmanager

@@ -40,11 +40,11 @@ class Emacs:
         os.write(self.terminal, keys.encode())
 
     def evaluate(self, expression: str) -> Any:
-        """Return the value in the visible buffer: text, a number, a list or None."""
+        """Return the expression's value in the visible buffer: text, a number, a list or None."""
         in_buffer = f"(with-current-buffer (window-buffer) (json-encode {expression}))"
         command = ["emacsclient", "--socket-name", str(self.socket), "--eval", in_buffer]
         output = subprocess.run(
-            command, env=self.environment, capture_output=True, text=True, check=True, timeout=30
+            command, env=self.environment, capture_output=True, text=True, check=True, timeout=120
         ).stdout
         # emacsclient prints the JSON as a Lisp string, which is also a JSON string.
         return json.loads(json.loads(output))

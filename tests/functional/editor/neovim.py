@@ -77,7 +77,7 @@ class Neovim:
     def _remote(self, *words: str) -> str:
         command = [str(NEOVIM), "--server", str(self.socket), *words]
         return subprocess.run(
-            command, env=self.environment, capture_output=True, text=True, check=True, timeout=30
+            command, env=self.environment, capture_output=True, text=True, check=True, timeout=120
         ).stdout
 
 
@@ -98,6 +98,7 @@ def running_neovim(
     words = ", ".join(f"'{word}'" for word in cmd)
     setup = f"require('caret').setup({{ cmd = {{ {words} }}, filetypes = {{ 'python' }} }})\n"
     path = f"vim.opt.runtimepath:prepend('{_PLUGIN}')\n"
+    # Without indentation, so that lines are exactly as tests type them.
     (config / "init.lua").write_text(f"vim.cmd('filetype indent off')\n{path}{setup}")
     environment = environment_of(
         home,

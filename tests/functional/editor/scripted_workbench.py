@@ -51,9 +51,9 @@ class ScriptedGateway:
         """Return the last request for a file, after a second without a newer one."""
 
         def is_settled() -> bool:
-            last = self.requests(path)[-1:]
+            before = self.requests(path)
             time.sleep(1.0)
-            return bool(last) and last == self.requests(path)[-1:]
+            return bool(before) and before == self.requests(path)
 
         wait_until(is_settled, timeout_s=TIMEOUT_S)
         return self.requests(path)[-1]

@@ -23,14 +23,15 @@ class SlowProxy:
     gateway_url: str
     url: str = ""
     delay_s: float | None = 0.0  # of a completion's frames; None: they never arrive
-    requests: list[tuple[float, dict[str, Any]]] = field(default_factory=list)  # monotonic seconds
+    # The time of arrival in monotonic seconds, and the frame.
+    requests: list[tuple[float, dict[str, Any]]] = field(default_factory=list)
     cancelled_ids: list[str] = field(default_factory=list)
 
     async def serve(self, editor: ServerConnection) -> None:
         assert editor.request is not None
-        key = editor.request.headers["Authorization"]
+        authorization = editor.request.headers["Authorization"]
         url = self.gateway_url.replace("http", "ws", 1) + "/v1/stream"
-        headers = {"Authorization": key}
+        headers = {"Authorization": authorization}
         async with (
             _until_disconnected(),
             connect(

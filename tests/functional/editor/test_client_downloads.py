@@ -14,13 +14,16 @@ import pytest
 
 from caret.local.paths import REPOSITORY
 from tests.fakes.polling import wait_until
+from tests.functional.editor.code_server import BUILD_LOCK
 from tests.functional.editor.neovim import TIMEOUT_S, start_neovim
+from tests.stack.file_lock import file_lock
 from tests.stack.language_server import environment_of, language_server
 from tests.unit.caret_ls.fake_gateway import gateway
 
 _BUILD: Final = REPOSITORY / "platform" / "scripts" / "build_clients"
 _GATEWAY: Final = "https://gateway.acme.example"
 _CONSOLE: Final = "https://console.acme.example"
+_KEY: Final = "cpk_test_" + "0" * 28  # has the format of an API key
 # Only Python itself: no packages, no environment, no folder of the user.
 _BARE_PYTHON: Final = (sys.executable, "-I", "-S")
 
@@ -39,16 +42,17 @@ def server(downloads: Path) -> Path:
 def _build(folder: Path, *options: str) -> Path:
     environment = environment_of(folder, CARET_GATEWAY_URL=_GATEWAY, CARET_CONSOLE_URL=_CONSOLE)
     command = [sys.executable, str(_BUILD), str(folder / "files"), *options]
-    process = subprocess.run(
-        command, env=environment, capture_output=True, text=True, timeout=600, check=False
-    )
+    with file_lock(BUILD_LOCK):
+        process = subprocess.run(
+            command, env=environment, capture_output=True, text=True, timeout=600, check=False
+        )
     assert process.returncode == 0, process.stderr
     return folder / "files"
 
 
 def _run_bare(*words: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
-        [*_BARE_PYTHON, *words], capture_output=True, text=True, timeout=60, check=False
+        [*_BARE_PYTHON, *words], capture_output=True, text=True, timeout=300, check=False
     )
 
 
@@ -78,15 +82,15 @@ def test_an_outdated_python_prints_the_required_version(server: Path) -> None:
 
 
 async def test_the_language_server_connects_to_the_gateway(server: Path, tmp_path: Path) -> None:
-    key = {"CARET_API_KEY": "cpk_test_" + "0" * 28}
     async with gateway() as fake:
-        environment = environment_of(tmp_path, CARET_GATEWAY_URL=fake.url, **key)
+        environment = environment_of(tmp_path, CARET_API_KEY=_KEY, CARET_GATEWAY_URL=fake.url)
         command = (*_BARE_PYTHON, str(server))
         async with language_server(environment, folder=tmp_path, command=command) as started:
             await started.wait_for_status("ready")
 
 
 def test_the_language_server_knows_the_addresses_of_its_installation(server: Path) -> None:
+    # Without settings in the environment, in a file or from an editor.
     code = (
         "import sys; sys.path.insert(0, sys.argv[1]); from pathlib import Path;"
         "from caret_ls.settings import read_settings;"
@@ -125,9 +129,8 @@ async def test_neovim_suggests_after_the_archive_is_unpacked(
     file.write_text("import os\n")
     async with gateway() as fake:
         fake.suggestion = "(self)"
-        key = "cpk_test_" + "0" * 28
         environment = environment_of(
-            tmp_path, CARET_API_KEY=key, CARET_GATEWAY_URL=fake.url, TERM="dumb"
+            tmp_path, CARET_API_KEY=_KEY, CARET_GATEWAY_URL=fake.url, TERM="dumb"
         )
         with start_neovim(tmp_path, file, environment) as neovim:
             await wait_until(lambda: bool(fake.sockets), timeout_s=TIMEOUT_S)

@@ -126,7 +126,7 @@ def test_tab_accepts_a_suggestion_and_the_outcome_is_recorded(
         record = UsageRecord.objects.get(request_id=outcome.request_id)
     assert (record.protocol, record.language) == ("stream", "python")
     assert str(record.user_id) == company.developer.user_id
-    assert outcome.chars >= len(suggestion)
+    assert outcome.chars >= len(suggestion)  # `suggestion` is only its first line
 
 
 def test_one_word_of_a_suggestion_can_be_accepted(workbench: Workbench, company: Company) -> None:

@@ -49,11 +49,11 @@ def test_definitions_of_another_extension_are_sent(
     workbench.press_keys("Control+End")
     workbench.type_text("let total = priceOf(")
 
-    def has_definition() -> bool:
+    def type_key_and_find_definition() -> bool:
         workbench.type_text("a")  # each key causes a request; a later one has the definition
         return any("definitions" in frame for frame in scripted.requests("cart.js"))
 
-    wait_until(has_definition, timeout_s=TIMEOUT_S)
+    wait_until(type_key_and_find_definition, timeout_s=TIMEOUT_S)
     (first, *_) = (frame for frame in scripted.requests("cart.js") if "definitions" in frame)
     assert first["definitions"] == [
         {"path": "prices.js", "text": "export function priceOf(order, rate) {\n"}

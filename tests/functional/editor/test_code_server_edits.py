@@ -55,7 +55,10 @@ def _rename(
     end_line: int = 5,
     text: str = _CALL,
 ) -> Path:
-    """Rename the function of the file, and wait for the edit of its call."""
+    """Rename the function of the file, and wait for the edit of its call.
+
+    The edit replaces the lines from the fifth one, which has the number 4, to before `end_line`.
+    """
     scripted.fake.edit = {"start_line": 4, "end_line": end_line, "text": text}
     file = workbench.open_file(name)
     workbench.press_keys("Control+Home")

@@ -25,7 +25,8 @@ _TEXT: Final = "import os\n\n\nclass Reader:\n    def __init__(self, path, mode)
 # M-> goes to the end of the buffer. Emacs indents the second line.
 _TYPED: Final = "\x1b>        self.path = path\rself.m"
 _COMPLETE: Final = "\x1b\t"  # M-TAB
-# lsp-mode's sources have no autoloads.
+# lsp-mode's sources have no autoloads. The test replaces SOURCES and EDITORS by folders, and
+# `running_emacs` replaces COMMAND.
 _LSP_MODE: Final = """\
 (dolist (folder '("SOURCES" "EDITORS")) (add-to-list 'load-path folder))
 (mapc #'require '(lsp-lens lsp-headerline lsp-modeline lsp-diagnostics lsp-completion))

@@ -16,11 +16,12 @@ from tests.stack.language_server import INVOKED, LanguageServer, OpenBuffer
 
 pytestmark = pytest.mark.engine
 
-_TIMEOUT_S: Final = 30.0
+_TIMEOUT_S: Final = 60.0
 _PRICES: Final = TierPrices(prompt=1_000_000, cached_prompt=100_000, generated=4_000_000)
 EXHAUSTED_BUDGET: Final = SpendingLimits(
     prices=(TokenPrices(effective_from_ms=0, tiers=dict.fromkeys(Tier, _PRICES)),),
-    budgets=(HardBudget("b", BudgetScope.TENANT, 1),),  # no request costs so little
+    # Of a millionth of a currency unit: each request costs more.
+    budgets=(HardBudget("b", BudgetScope.TENANT, 1),),
 )
 TYPED: Final = "self.path = path\n        self.m"
 
@@ -88,11 +89,11 @@ async def test_a_refused_key_is_reported_and_a_valid_one_restores_suggestions(
         assert server.statuses[-1] == "signed_out"
         ada.publish_changes(credentials=valid_credentials)
 
-        async def accepts_key() -> bool:
+        async def sign_in_and_get_suggestion() -> bool:
             server.notify("$/caret/signIn", {"key": ada.key})
             return await has_suggestion(buffer)
 
-        assert await wait_until(accepts_key, timeout_s=_TIMEOUT_S)
+        assert await wait_until(sign_in_and_get_suggestion, timeout_s=_TIMEOUT_S)
 
 
 @pytest.mark.deep  # long

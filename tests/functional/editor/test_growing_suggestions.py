@@ -32,7 +32,7 @@ async def neovim(fake: Gateway, tmp_path: Path) -> AsyncIterator[Neovim]:
     file.write_text(_TEXT)
     with running_neovim(tmp_path, file, key=_KEY, gateway_url=fake.url) as editor:
         await wait_until(lambda: bool(fake.sockets), timeout_s=TIMEOUT_S)
-        editor.press(f"Go{_LINE}")
+        editor.press(f"Go{_LINE}")  # Go: begin a new last line
         await wait_until(lambda: bool(_requests(fake)), timeout_s=TIMEOUT_S)
         await fake.send(type="delta", id=_request_id(fake), text=f"{_untyped(fake)}{_FIRST}\n")
         assert await editor.wait_for_suggestion(_FIRST)

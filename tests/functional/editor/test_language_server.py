@@ -63,8 +63,9 @@ async def test_typing_along_a_suggestion_sends_no_new_request(ada: Developer) ->
 
 
 async def test_a_newer_key_press_cancels_the_older_request(ada: Developer) -> None:
-    # With the default debounce_ms, the first requests are sent at once, and may be answered.
-    async with ada.editor(CARET_LS_DEBOUNCE_MS="100") as server:
+    # With the default debounce_ms, the first requests are sent at once, and may be answered. A long
+    # one, so that a busy machine does not delay a key for longer.
+    async with ada.editor(CARET_LS_DEBOUNCE_MS="1000") as server:
         await server.wait_for_status("ready")
         buffer = open_file(server, ada)
         pending = []
@@ -124,6 +125,7 @@ async def test_a_gateway_restart_causes_no_error(ada: Developer) -> None:
         finally:
             ada.site.launch_gateway()
         await server.wait_for_status("ready")
+        # The "s" was typed while the gateway was down.
         item = await type_until_suggested(buffer, "elf.path = path\n        self.m")
 
     assert (items_offline, reason) == ([], {"reason": "offline"})
@@ -147,6 +149,7 @@ async def test_the_log_contains_neither_code_nor_key(ada: Developer) -> None:
         await server.wait_for_status("ready")
         buffer = open_file(server, ada)
         await type_until_suggested(buffer, "self.path = path\n        self.m")
+        # Invalid requests: the server logs their errors.
         for method in ("textDocument/didChange", "textDocument/inlineCompletion"):
             server.begin_request(method, {"textDocument": {"nonsense": LINES}})
         await server.request("$/caret/explainNoSuggestion", {})
@@ -169,6 +172,7 @@ async def test_huge_and_unusual_files_are_handled(ada: Developer) -> None:
             buffer.type_text("\nself")
             await buffer.request_items(trigger=INVOKED)
         took_s = time.monotonic() - began_s
+        # Close the file while a request for it is in progress.
         mixed.server.begin_request(
             "textDocument/inlineCompletion", mixed.completion_params(trigger=INVOKED)
         )
@@ -176,5 +180,5 @@ async def test_huge_and_unusual_files_are_handled(ada: Developer) -> None:
         items_after_close = await mixed.request_items()
 
     assert items_after_close == []
-    assert took_s < 60  # a quadratic search would take minutes
+    assert took_s < 100  # a quadratic search would take minutes
     assert server.statuses[-1] in ("ready", "working")

@@ -1,5 +1,6 @@
 """The modes inline, block, docstring and chat of the language server, with the real engine."""
 
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final
 
@@ -83,15 +84,21 @@ async def test_a_second_key_press_brings_alternatives(ada: Developer) -> None:
         first = await buffer.request_items(trigger=INVOKED)
         second = await buffer.request_items(trigger=INVOKED)
         buffer.accept_item(second[-1])
-        outcomes = await ada.wait_for_records(OutcomeRecord, 2)
+        accepted: list[OutcomeRecord] = []
+
+        async def is_accepted() -> bool:
+            outcomes = ada.records(OutcomeRecord)
+            accepted[:] = [outcome for outcome in outcomes if outcome.event == "accepted"]
+            return bool(accepted)
+
+        assert await wait_until(is_accepted)
         completions = await ada.wait_for_records(CompletionRecord, 3)
 
     assert len(first) == 1
     assert second[0]["insertText"] == first[0]["insertText"]
     assert len({item["insertText"] for item in second}) == len(second) > 1
-    accepted = next(outcome for outcome in outcomes if outcome.event == "accepted")
     # The first completion is the first suggestion, the others are its alternatives.
-    assert accepted.request_id in [record.request_id for record in completions[1:]]
+    assert accepted[0].request_id in [record.request_id for record in completions[1:]]
 
 
 async def test_a_docstring_is_written_for_the_function_at_the_cursor(ada: Developer) -> None:
@@ -121,6 +128,8 @@ async def test_a_chat_streams_its_answer_about_the_open_files_until_it_is_cancel
         record = await last_record(ada, "chat")
 
     context, *texts = server.chat_parts
+    # The protocol counts lines from 0 and excludes the end. The context counts from 1 and includes
+    # the end.
     assert (context["files"], context["selection"]) == (["reader.py", "lines.py"], [5, 6])
     assert all(part["text"] for part in texts)
     assert (record.tier, record.editor, record.protocol) == ("quality", "neovim", "chat")
@@ -160,6 +169,16 @@ async def test_a_mode_that_the_key_does_not_allow_gets_the_reason(
         ada.snapshot.credentials[0], modes=frozenset({Mode.INLINE})
     )
     ada.publish_changes(credentials=(credential,))
+
+    async def is_chat_refused() -> bool:
+        body = {"messages": [{"role": "user", "content": "Why?"}], "max_tokens": 1}
+        async with (
+            site.http(ada.key) as session,
+            session.post("/v1/chat/completions", json=body) as response,
+        ):
+            return response.status == HTTPStatus.FORBIDDEN
+
+    assert await wait_until(is_chat_refused), "the gateway does not know the change"
     async with ada.editor() as server:
         await server.wait_for_status("ready")
         buffer = open_text(server, ada, "reader.py", TEXT)

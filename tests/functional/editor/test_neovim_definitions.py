@@ -18,8 +18,8 @@ pytestmark = pytest.mark.deep  # drives Neovim
 
 _KEY: Final = "cpk_test_" + "0" * 28
 _PRICES: Final = "RATE = 1\ndef price_of(order, rate):\n    return order\n"
-# A language server in Neovim's own process. It counts bytes, and knows only the symbol that begins
-# in the column %d.
+# A language server in Neovim's own process. It counts columns in bytes, and knows only the symbol
+# that begins in the column %d. Its definition is in the second line of the file with the URI %s.
 _SERVER: Final = """
 vim.lsp.start({
   name = 'python',
@@ -79,11 +79,11 @@ async def test_definitions_of_another_language_server_are_sent(
     neovim.press(f"i{line}")
     await becomes(neovim, "getline('.')", line)
 
-    def has_definition() -> bool:
+    def press_key_and_find_definition() -> bool:
         neovim.press("a")  # each key causes a request; a later one has the definition
         return any("definitions" in frame for frame in list(fake.received))
 
-    await wait_until(has_definition, timeout_s=TIMEOUT_S)
+    await wait_until(press_key_and_find_definition, timeout_s=TIMEOUT_S)
     (first, *_) = (frame for frame in fake.received if "definitions" in frame)
     assert first["definitions"] == [{"path": "prices.py", "text": "def price_of(order, rate):\n"}]
 

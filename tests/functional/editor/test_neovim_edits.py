@@ -73,16 +73,26 @@ def marks(neovim: Neovim) -> list[tuple[int, int, dict[str, Any]]]:
 
 def hint(neovim: Neovim) -> tuple[int, str]:
     """Return the row and the text of the hint."""
-    ((row, _, details),) = [mark for mark in marks(neovim) if mark[2].get("virt_text_pos") == "eol"]
-    return row, details["virt_text"][0][0].strip()
+    ((row, _, details),) = (
+        (row, column, details)
+        for row, column, details in marks(neovim)
+        if details.get("virt_text_pos") == "eol"
+    )
+    # The only chunk of the text. A chunk is a pair of a text and a highlight group.
+    ((text, _group),) = details["virt_text"]
+    return row, text.strip()
 
 
 async def test_diagnostics_are_sent_and_the_edit_is_drawn_with_a_hint(
     fake: Gateway, neovim: Neovim
 ) -> None:
-    (added,) = [mark for mark in marks(neovim) if mark[2].get("virt_text_pos") == "inline"]
+    (added,) = (
+        (row, column, details["virt_text"])
+        for row, column, details in marks(neovim)
+        if details.get("virt_text_pos") == "inline"
+    )
 
-    assert (added[0], added[1], added[2]["virt_text"]) == (4, 11, [["_of", "CaretEditAdded"]])
+    assert added == (4, len("print(total"), [["_of", "CaretEditAdded"]])
     assert hint(neovim) == (0, "Tab: go to the edit in line 5 ↓")
     assert fake.requests("edit")[-1]["diagnostics"] == [
         {"line": 4, "severity": "error", "message": "not defined"}
@@ -113,8 +123,12 @@ async def test_an_accepted_edit_is_followed_by_the_next(fake: Gateway, neovim: N
     await eventually(lambda: is_shown(neovim))
 
     assert len(fake.requests("edit")[-1]["recent_edits"]) == 2
-    (block,) = [mark for mark in marks(neovim) if mark[2].get("virt_lines")]
-    assert (block[0], block[2]["virt_lines"]) == (0, [[["    # all", "CaretEditAdded"]]])
+    (block,) = (
+        (row, details["virt_lines"])
+        for row, _, details in marks(neovim)
+        if details.get("virt_lines")
+    )
+    assert block == (0, [[["    # all", "CaretEditAdded"]]])
 
 
 async def test_typing_hides_the_edit(fake: Gateway, neovim: Neovim) -> None:

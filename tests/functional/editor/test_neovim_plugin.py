@@ -91,13 +91,18 @@ async def test_without_a_suggestion_the_keys_have_their_usual_effect(neovim: Neo
 async def test_a_late_server_gets_the_text_typed_before_its_start(
     fake: Gateway, tmp_path: Path
 ) -> None:
-    server = f"sleep 3; exec {shlex.quote(sys.executable)} -m caret_ls"
+    release = tmp_path / "release"  # the server starts when this file exists
+    server = (
+        f"until [ -e {shlex.quote(str(release))} ]; do sleep 0.1; done;"
+        f" exec {shlex.quote(sys.executable)} -m caret_ls"
+    )
     fake.suggestion = "(self)"
     with running_neovim(
         tmp_path, _create_file(tmp_path), key=_KEY, gateway_url=fake.url, cmd=("sh", "-c", server)
     ) as neovim:
         neovim.press("Godef f")
         assert not fake.sockets, "the server was not late"
+        release.touch()
 
         assert await neovim.wait_for_suggestion("(self)")
 

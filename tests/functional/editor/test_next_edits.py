@@ -31,7 +31,7 @@ _KEY: Final = "cpk_test_" + "0" * 28
 _TEXT: Final = "def total(items):\r\n    return sum(items)\r\n\r\n\r\nprint(total([1]), 'ü')\r\n"
 _NAME_END: Final = len("def total")
 _EDIT: Final = {"start_line": 4, "end_line": 5, "text": "print(total_of([1]), 'ü')\n"}
-_TIMEOUT_S: Final = 30.0
+_TIMEOUT_S: Final = 60.0
 
 
 @pytest.fixture
@@ -71,7 +71,11 @@ async def _open_renamed(server: LanguageServer, folder: Path) -> OpenBuffer:
 
 async def _wait_for_policy(fake: Gateway, buffer: OpenBuffer) -> None:
     """Wait until the language server knows the policy. Until then, next edits are off."""
-    await wait_until(lambda: any(frame["type"] == "policy" for frame in fake.received))
+
+    def has_requested_policy() -> bool:
+        return any(frame["type"] == "policy" for frame in fake.received)
+
+    await wait_until(has_requested_policy, timeout_s=_TIMEOUT_S)
     fake.suggestion = "x"
     # The gateway answers in order, so the policy arrives before this suggestion.
     assert await buffer.request_items(trigger=INVOKED)
@@ -138,7 +142,8 @@ async def test_a_keystroke_cancels_the_request_at_the_gateway(
     async with asyncio.timeout(_TIMEOUT_S):
         assert await response == {"reason": "newer_keystroke"}
     id = fake.requests("edit")[0]["id"]
-    await wait_until(lambda: {"type": "cancel", "id": id} in fake.received)
+    cancel = {"type": "cancel", "id": id}
+    await wait_until(lambda: cancel in fake.received, timeout_s=_TIMEOUT_S)
 
 
 async def test_without_the_mode_edit_nothing_is_requested(
@@ -174,6 +179,7 @@ def site() -> Iterator[Site]:
         engine.text = make_answer(
             "def total_of(items):\n    return sum(items)\n\n\nprint(total_of([1]), 'ü')\n"
         )
+        # UNSHED are settings that turn load shedding off.
         unshed = replace(home, environment={**home.environment, **UNSHED})
         with start_site(unshed, engine.url, edit_format="zeta") as running_site:
             yield running_site

@@ -17,12 +17,13 @@ from tests.stack.language_server import LanguageServer, OpenBuffer
 
 pytestmark = [pytest.mark.engine, pytest.mark.deep]
 
-_TIMEOUT_S: Final = 30.0
+_TIMEOUT_S: Final = 60.0
 _LATE_S: Final = 3.0
 _PAUSE_S: Final = 1.1  # between keys; a gap of up to 1 s would count as typing
 # The language server waits 75 ms after a key, and up to 250 ms if responses are slow.
 _MIN_SLOWED_WAIT_S: Final = 0.2
 _NUM_KEYS: Final = 5
+_MAX_KEYS: Final = 30
 
 
 @pytest.fixture
@@ -57,9 +58,14 @@ async def waited_s(proxy: SlowProxy, buffer: OpenBuffer, name: str) -> float:
 
 
 async def quick_waits_s(proxy: SlowProxy, buffer: OpenBuffer) -> list[float]:
-    """Return the waits of several keys, each after the previous response."""
-    waits_s = []
-    for number in range(_NUM_KEYS):
+    """Return the waits of several keys, each after the previous response.
+
+    On a busy machine, it takes more keys until one of them has a short wait.
+    """
+    waits_s: list[float] = []
+    for number in range(_MAX_KEYS):
+        if number >= _NUM_KEYS and min(waits_s) < _MIN_SLOWED_WAIT_S:
+            break
         waits_s.append(await waited_s(proxy, buffer, f"quick_{number}"))
         await asyncio.sleep(_PAUSE_S)
         await buffer.server.wait_for_status("ready")

@@ -2,6 +2,7 @@
 
 import secrets
 from collections import defaultdict
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ class PlantedStrings:
     """Strings that occur nowhere else, and the place where each was planted."""
 
     def __init__(self) -> None:
-        self.places: dict[str, str] = {}
+        self.places: dict[str, str] = {}  # by string
 
     def plant(self, place: str) -> str:
         text = f"Planted{secrets.token_hex(12)}"
@@ -157,8 +158,10 @@ class StoredData:
         for file in self._home.rglob("*"):
             # These are the installation's own secrets and demonstration keys, not a customer's.
             if file.is_file() and (folder := self._folder(file)) != "secrets":
-                # The file's name is searched too.
-                self._contents[folder] += bytes(file.relative_to(self._home)) + file.read_bytes()
+                with suppress(FileNotFoundError):  # a server has just deleted it
+                    content = file.read_bytes()
+                    # The file's name is searched too.
+                    self._contents[folder] += bytes(file.relative_to(self._home)) + content
         with redis.Redis.from_url(services.redis_url) as connection:
             # Texts in a compressed dump would not be found.
             connection.config_set("rdbcompression", "no")

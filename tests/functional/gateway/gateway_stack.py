@@ -8,7 +8,7 @@ import asyncio
 import json
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
@@ -29,15 +29,18 @@ from caret.local.databases.valkey import EmbeddedValkey
 from caret.local.engines.pools_file import ReplicaEntry
 from caret.local.processes.process_tag import tag_environment
 from caret.local.processes.service import CommandService, await_ready
-from inference.recording.journal import SHIP_EVERY_S
-from tests.benchmarks.engine_metrics import num_running
+from inference.recording.journal import read_frames
+from tenants.fleet.pools.scraping.metric_samples import parse_metrics
+from tests.benchmarks.engine_metrics import num_running, read_metric
 from tests.benchmarks.installation import SLUGS, Home, build_gateway_service, publish_tenant
 from tests.stack.ports import free_ports
 
 Frame = dict[str, Any]
 Entries = list[tuple[bytes, dict[bytes, bytes]]]  # of a Redis stream
-TIMEOUT_S: Final = 30.0  # for a real engine on cores that others use too
+TIMEOUT_S: Final = 60.0  # for a real engine on cores that others use too
 _POLL_S: Final = 0.02
+# An engine that is not stopped writes more tokens of a `long_frame` after its first text.
+_MAX_TOKENS_UNTIL_IDLE: Final = 80
 
 
 class PatientStream(CompletionStream):
@@ -77,6 +80,7 @@ class Site:
 
     @asynccontextmanager
     async def http(self, key: str | None = None) -> AsyncIterator[aiohttp.ClientSession]:
+        """Open an HTTP session with this API key; None: acme's key, "": no key."""
         headers = {"Authorization": f"Bearer {self.acme_key if key is None else key}"}
         async with aiohttp.ClientSession(self.url, headers=headers) as session:
             yield session
@@ -95,21 +99,45 @@ class Site:
         return await num_running(self.engine_url)
 
     async def becomes_idle(self) -> bool:
-        """Return True if the engine becomes idle within a second.
+        """Return True if the engine becomes idle before it has written many more tokens.
 
-        A completion of `long_frame` would keep it busy for longer.
+        It would write more for a completion of `long_frame` that nobody stops. A time limit instead
+        would depend on the speed of the machine.
         """
-        return await wait_until(self._is_idle, timeout_s=1.0)
+        before = await self._num_generated()
+        is_idle = await wait_until(self._is_idle)
+        return is_idle and await self._num_generated() - before <= _MAX_TOKENS_UNTIL_IDLE
+
+    async def _num_generated(self) -> float:
+        """Return how many tokens the engine has written since its start."""
+        return await read_metric(self.engine_url, "vllm:generation_tokens_total")
 
     async def _is_idle(self) -> bool:
         return await self.num_running() == 0
 
     def records(self) -> list[UsageRecord]:
-        """Return all delivered records, duplicates included, in the order of delivery."""
+        """Return all delivered records, in the order of delivery.
+
+        A gateway may deliver a record several times, for example if it is stopped while it sends.
+        Such a record is returned once.
+        """
+        return [record for batch in self._delivered_batches() for record in decode_records(batch)]
+
+    def _delivered_batches(self) -> list[bytes]:
         with redis.Redis.from_url(self.home.paths.redis_url.read_text().strip()) as connection:
             entries = cast(Entries, connection.xrange(USAGE_STREAM))
-        batches = (fields[USAGE_FIELD.encode()] for _, fields in entries)
-        return [record for batch in batches for record in decode_records(batch)]
+        return list(dict.fromkeys(fields[USAGE_FIELD.encode()] for _, fields in entries))
+
+    def journaled_batches(self) -> list[bytes]:
+        """Return the batches in the journal, each of one record, with duplicates if there are any.
+
+        The journal keeps batches until they are ingested. In most tests, nothing is ingested.
+        """
+        batches: list[bytes] = []
+        for path in sorted(self.home.paths.journal.glob("*.log")):
+            with suppress(FileNotFoundError):  # the gateway has just deleted it
+                batches += read_frames(path.read_bytes())
+        return batches
 
     async def record_of(self, request_id: str) -> CompletionRecord:
         """Return the record of this completion, once it is delivered.
@@ -130,25 +158,41 @@ class Site:
         assert all(record == records[0] for record in records)
         return records[0]
 
-    async def num_records(self) -> int:
-        """Wait until the records of all ended completions are delivered, and count all records.
+    async def wait_for_deliveries(self) -> None:
+        """Wait until no completion is in flight and all records in the journal are delivered."""
+        assert await wait_until(self._are_completions_recorded), "a completion did not end"
+        journaled = set(self.journaled_batches())
 
-        One period is enough, unless the machine is busy.
+        async def are_delivered() -> bool:
+            return journaled <= set(self._delivered_batches())
+
+        assert await wait_until(are_delivered), "not all records were delivered"
+
+    async def _are_completions_recorded(self) -> bool:
+        """Return True if no completion is in flight.
+
+        The second answer proves it: a completion is recorded soon after it stops to count, in the
+        same event loop.
         """
-        await asyncio.sleep(4 * SHIP_EVERY_S)
+        pages = [await self.metrics(), await self.metrics()]
+        return not any(parse_metrics(page).sum("caret_completions_in_flight") for page in pages)
+
+    async def num_records(self) -> int:
+        """Wait until the records of all ended completions are delivered, and count all records."""
+        await self.wait_for_deliveries()
         return len(self.records())
 
-    async def records_after(self, before: int, *, count: int = 1) -> list[CompletionRecord]:
-        """Wait for the `count` records after the first `before`, and return them.
+    async def records_after(self, num_before: int, *, count: int = 1) -> list[CompletionRecord]:
+        """Wait for the `count` records after the first `num_before`, and return them.
 
         Assert that there are no further records, and that all are records of completions.
         """
 
         async def are_there() -> bool:
-            return len(self.records()) >= before + count
+            return len(self.records()) >= num_before + count
 
         assert await wait_until(are_there), "not all records were delivered"
-        new_records = self.records()[before:]
+        new_records = self.records()[num_before:]
         completions = [record for record in new_records if isinstance(record, CompletionRecord)]
         assert len(completions) == len(new_records) == count
         return completions

@@ -108,6 +108,7 @@ async def test_a_fatal_frame_closes_only_its_own_connection(
 ) -> None:
     async with site.open_websocket() as socket, site.stream(site.globex_key) as other_tenant:
         with pytest.raises(ConnectionClosed) as closed:
+            # `text=True` sends bytes, too, as a text frame.
             await asyncio.gather(socket.send(frame, text=True), receive(socket))
         _, done = await request_completion(other_tenant, _small("1"))
 

@@ -5,21 +5,25 @@ import json
 
 import pytest
 
-from tests.functional.gateway.gateway_stack import Frame, Site, receive
+from tests.functional.gateway.gateway_stack import Frame, Site, receive, wait_until
 
 pytestmark = pytest.mark.engine
-_MAX_TRIES = 5
+# IDs of requests. On a busy machine, a completion may end before its client acts: try again.
+_TRIES = ("0", "1", "2", "3", "4")
 
 
 async def test_a_cancelled_completion_ends_and_frees_the_engine(
     site: Site, long_frame: Frame
 ) -> None:
     async with site.stream() as stream:
-        await stream.send({"type": "complete", **long_frame, "id": "1"})
-        first = await stream.receive()
-        await stream.send({"type": "cancel", "id": "1"})
-        while (answer := await stream.receive())["type"] == "delta":
-            pass
+        for identifier in _TRIES:
+            await stream.send({"type": "complete", **long_frame, "id": identifier})
+            first = await stream.receive()
+            await stream.send({"type": "cancel", "id": identifier})
+            while (answer := await stream.receive())["type"] == "delta":
+                pass
+            if answer["finish_reason"] == "cancelled":
+                break
 
         num_running = await _num_running_at_next_token(site, long_frame)
 
@@ -52,7 +56,7 @@ async def test_a_completion_cancelled_before_its_first_token_is_recorded_too(
 ) -> None:
     async with site.stream() as stream:
         # On a busy machine the first token may come before the cancel frame is sent: try again.
-        for identifier in map(str, range(_MAX_TRIES)):
+        for identifier in _TRIES:
             await stream.send({"type": "complete", **long_frame, "id": identifier})
             await stream.send({"type": "cancel", "id": identifier})
             num_deltas = 0
@@ -72,14 +76,18 @@ async def test_a_newer_request_for_the_same_file_supersedes_the_one_before(
 ) -> None:
     async with site.stream() as stream:
         frame = {"type": "complete", **long_frame, "path": "a.py"}
-        await stream.send({**frame, "id": "old"})
-        await stream.receive()
-        await stream.send({**frame, "id": "new", "max_tokens": 8})
-        answers: list[Frame] = []
-        while not answers or (answers[-1]["id"], answers[-1]["type"]) != ("new", "done"):
-            answers.append(await stream.receive())
+        for identifier in _TRIES:
+            await stream.send({**frame, "id": f"old-{identifier}"})
+            await stream.receive()
+            new_id = f"new-{identifier}"
+            await stream.send({**frame, "id": new_id, "max_tokens": 8})
+            answers: list[Frame] = []
+            while not answers or (answers[-1]["id"], answers[-1]["type"]) != (new_id, "done"):
+                answers.append(await stream.receive())
+            (old,) = (answer for answer in answers[:-1] if answer["type"] == "done")
+            if old["finish_reason"] == "superseded":
+                break
 
-    (old,) = (answer for answer in answers if (answer["id"], answer["type"]) == ("old", "done"))
     assert old["finish_reason"] == "superseded"
     assert answers[-1]["finish_reason"] != "superseded"
     assert await site.becomes_idle()
@@ -108,31 +116,34 @@ async def test_a_newer_request_for_another_file_supersedes_nothing(
 async def test_a_disconnecting_client_frees_the_engine(
     site: Site, long_frame: Frame, is_abrupt: bool
 ) -> None:
-    num_records = await site.num_records()
+    for _ in _TRIES:
+        num_records = await site.num_records()
+        async with site.open_websocket() as socket:
+            await socket.send(json.dumps({"type": "complete", **long_frame, "id": "1"}))
+            await receive(socket)
+            if is_abrupt:
+                socket.transport.abort()
+        num_running = await _num_running_at_next_token(site, long_frame)
 
-    async with site.open_websocket() as socket:
-        await socket.send(json.dumps({"type": "complete", **long_frame, "id": "1"}))
-        await receive(socket)
-        if is_abrupt:
-            socket.transport.abort()
-    num_running = await _num_running_at_next_token(site, long_frame)
-
-    assert num_running <= 1  # the next request itself
-    records = await site.records_after(num_records, count=2)
+        assert num_running <= 1  # the next request itself
+        records = await site.records_after(num_records, count=2)
+        if any(record.finish_reason == "cancelled" for record in records):
+            break
     assert "cancelled" in [record.finish_reason for record in records]
 
 
 async def test_a_dropped_http_connection_frees_the_engine(site: Site, long_frame: Frame) -> None:
-    num_records = await site.num_records()
-
-    async with site.http() as session:
-        body = {"prompt": long_frame["prefix"], "max_tokens": 512, "stream": True}
-        async with session.post("/v1/completions", json=body) as response:
+    body = {"prompt": long_frame["prefix"], "max_tokens": 512, "stream": True}
+    for _ in _TRIES:
+        num_records = await site.num_records()
+        async with site.http() as session, session.post("/v1/completions", json=body) as response:
             await response.content.readline()
             response.close()
 
-    assert await site.becomes_idle()
-    (record,) = await site.records_after(num_records)
+        assert await site.becomes_idle()
+        (record,) = await site.records_after(num_records)
+        if record.finish_reason == "cancelled":
+            break
     assert (record.finish_reason, record.protocol) == ("cancelled", "openai")
     assert record.generated_tokens < 512
 
@@ -140,16 +151,23 @@ async def test_a_dropped_http_connection_frees_the_engine(site: Site, long_frame
 async def test_disconnecting_before_the_response_frees_the_engine(
     site: Site, long_frame: Frame
 ) -> None:
-    num_records = await site.num_records()
+    body = {"prompt": long_frame["prefix"], "max_tokens": 512}
+    for _ in _TRIES:
+        num_records = await site.num_records()
+        async with site.http() as session:
+            request = asyncio.ensure_future(session.post("/v1/completions", json=body))
 
-    async with site.http() as session:
-        body = {"prompt": long_frame["prefix"], "max_tokens": 512}
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0.15):  # long before the completion's end
-                await session.post("/v1/completions", json=body)
+            async def is_running() -> bool:
+                return await site.num_running() > 0
 
-    assert await site.becomes_idle()
-    (record,) = await site.records_after(num_records)
+            assert await wait_until(is_running)
+            request.cancel()
+            await asyncio.wait([request])
+
+        assert await site.becomes_idle()
+        (record,) = await site.records_after(num_records)
+        if record.finish_reason == "cancelled":
+            break
     assert record.finish_reason == "cancelled"
 
 

@@ -29,7 +29,7 @@ async def test_a_completion_is_explained_by_its_id(stack: Stack) -> None:
         explanation.update(json.loads(process.stdout) if process.returncode == 0 else {})
         return bool(explanation)
 
-    assert await wait_until(is_explained, timeout_s=30.0), "the record was not ingested"
+    assert await wait_until(is_explained, timeout_s=180.0), "the record was not ingested"
     assert explanation["tenant"] == "acme"
     assert explanation["request"]["prompt_tokens"] == meta["prompt_tokens"]
     stages = explanation["explanation"]["stages"]

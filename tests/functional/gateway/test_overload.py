@@ -19,8 +19,10 @@ from tests.functional.gateway.gateway_stack import Frame, Site, receive, request
 pytestmark = pytest.mark.engine
 
 _NUM_REQUESTS: Final = 200
-# Another tenant's request may wait for MAX_CONCURRENT_COMPLETIONS completions in the engine.
-_MAX_LATENCY_S: Final = 2.0
+# Another tenant's request may wait for MAX_CONCURRENT_COMPLETIONS completions in the engine. That
+# takes up to 2 s, but longer on a busy machine.
+_MAX_LATENCY_S: Final = 20.0
+_CODES: Final = {"too_many_requests", "engine_unavailable"}
 
 
 # With one path, each request supersedes the one before. With a path for each request, none is
@@ -55,7 +57,7 @@ async def test_each_of_many_concurrent_requests_has_exactly_one_end(
     assert other_tenant_s < _MAX_LATENCY_S
     codes = {end["code"] for end in ends if end["type"] == "error"}
     # If the gateway gets no CPU time for a second, it reports the engine as unavailable.
-    assert codes <= {"too_many_requests", "engine_unavailable"}
+    assert codes <= _CODES
     assert (last["id"], last["type"]) == ("last", "done")  # no request had a second end
     assert await site.becomes_idle()
 
@@ -76,8 +78,11 @@ async def test_a_connection_has_a_limit_of_concurrent_requests(
                 rejected.add((int(answer["id"]), answer["code"]))
 
     # The first requests get slots; those that arrive while these run are rejected.
-    assert {number for number, _ in rejected}.isdisjoint(range(MAX_CONCURRENT_COMPLETIONS))
-    assert {code for _, code in rejected} == {"too_many_requests"}
+    # (`engine_unavailable`: see above.)
+    assert {code for _, code in rejected} <= _CODES
+    over_limit = {number for number, code in rejected if code == "too_many_requests"}
+    assert over_limit
+    assert over_limit.isdisjoint(range(MAX_CONCURRENT_COMPLETIONS))
 
 
 @pytest.mark.deep  # long
@@ -122,6 +127,6 @@ async def _fill_send_buffers(stalled: ClientConnection) -> None:
 
 
 async def _read_to_the_end(stalled: ClientConnection) -> None:
-    async with asyncio.timeout(10.0):
+    async with asyncio.timeout(60.0):
         while True:
             await stalled.recv()

@@ -14,7 +14,8 @@ from tests.stack.commands import manage
 from tests.stack.running import Stack, Tenant
 
 pytestmark = pytest.mark.engine
-WITHIN_S = 1.0  # time until the purge takes effect in every gateway, after the command ends
+# Time until the purge takes effect in every gateway, after the command ends: usually less than 1 s.
+WITHIN_S = 10.0
 
 
 async def test_a_cache_purge_makes_the_tenants_next_request_cold(

@@ -84,11 +84,11 @@ async def _run_snippet(site: Site, command: list[str], editor: str) -> str:
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl")
-@pytest.mark.parametrize(("code", "answer"), [("curl", "text"), ("curl-chat", "message")])
-async def test_the_consoles_curl_commands_work(site: Site, code: str, answer: str) -> None:
+@pytest.mark.parametrize(("code", "answer_field"), [("curl", "text"), ("curl-chat", "message")])
+async def test_the_consoles_curl_commands_work(site: Site, code: str, answer_field: str) -> None:
     output = await _run_snippet(site, ["bash", "-c", _snippet(code, site)], "curl")
 
-    assert answer in json.loads(output)["choices"][0]
+    assert answer_field in json.loads(output)["choices"][0]
 
 
 @pytest.mark.parametrize("code", ["python", "python-chat"])

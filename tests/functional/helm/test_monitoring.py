@@ -153,7 +153,9 @@ def _expressions() -> Iterator[str]:
 
 
 def _alerts() -> list[tuple[str, Path]]:
+    """Return the name and the runbook of each alert that has one."""
     texts = "".join((MONITORING / name).read_text() for name in RULES)
+    # The lines between the two must not begin the next alert.
     alerts = re.findall(r"- alert: (\w+)\n(?:(?! *- alert).*\n)*?\s+runbook: (\S+)", texts)
     return [(alert, REPOSITORY / runbook) for alert, runbook in alerts]
 

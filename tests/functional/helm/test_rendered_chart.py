@@ -128,7 +128,7 @@ def test_streams_have_time_to_end(rendered: Rendered) -> None:
             container.get("lifecycle", {}).get("preStop", {}).get("sleep", {}).get("seconds")
         )
         if name.startswith("caret-engine-"):
-            (flag,) = [a for a in container["args"] if a.startswith("--shutdown-timeout=")]
+            (flag,) = [arg for arg in container["args"] if arg.startswith("--shutdown-timeout=")]
             drain_s = int(flag.partition("=")[2])
         elif name == "caret-gateway":
             (drain_s,) = [

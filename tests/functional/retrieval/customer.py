@@ -17,7 +17,7 @@ from caret.local.state_file import TenantEntry
 from tests.functional.conftest import Installation
 from tests.functional.gateway.gateway_stack import Frame, request_completion, wait_until
 
-_TIMEOUT_S = 20.0  # a poll of the worker, an embedding on a busy core, and some margin
+_TIMEOUT_S = 180.0  # a poll of the worker, an embedding on a busy core, and some margin
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,14 +56,6 @@ class Customer:
         assert await wait_until(is_ingested, timeout_s=_TIMEOUT_S), "the record was not ingested"
         return cast(int, rows[0][0])
 
-    async def wait_for_chunks(self, num_chunks: int) -> bool:
-        """Wait until the index has this many chunks of the tenant. Return False after a timeout."""
-
-        async def has_chunks() -> bool:
-            return len(self.chunks()) == num_chunks
-
-        return await wait_until(has_chunks, timeout_s=_TIMEOUT_S)
-
     def chunks(self) -> list[bytes]:
         """Return the tenant's rows in the index, as Postgres writes them."""
         rows = self._rows("SELECT row(c)::text FROM tenants_retrieval_chunk c")
@@ -96,12 +88,13 @@ class Customer:
                 "SELECT id::text FROM tenants_tenant WHERE slug = %s", [self.slug]
             ).fetchone()
             assert tenant_row is not None
+            # `true`: only for this transaction.
             session.execute("SELECT set_config('caret.tenant', %s, true)", tenant_row)
             return session.execute(query, arguments).fetchall()
 
 
 def num_queries_served(installation: Installation) -> int:
-    """Return the retrieval queries that the worker served for all tenants, from its log."""
+    """Return the number of retrieval queries that the worker's log reports, for all tenants."""
     lines = (installation.paths.logs / "worker.log").read_text().splitlines()
     lines_served = [json.loads(line) for line in lines if '"retrieval.served"' in line]
     return sum(line["queries"] for line in lines_served)

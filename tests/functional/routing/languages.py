@@ -65,6 +65,7 @@ async def files_at(
 ) -> Language:
     """Return a language with files whose completions are routed to this replica (host:port)."""
     language = Language(gateway, name, write, random.Random(20261121), [])
+    # Enough tries, because about half of all files are routed to each of two replicas.
     for number in range(16 * _NUM_FILES):
         path = f"{name}/{number}"
         if await language.request_in(path, max_tokens=1) == replica:

@@ -87,7 +87,9 @@ async def test_a_file_stays_with_its_replica_and_both_replicas_are_used(
     first, second = await files.request_in_each(), await files.request_in_each()
 
     assert {answer.replica for answer in first.values()} == {replica.name for replica in replicas}
-    assert [a.replica for a in first.values()] == [a.replica for a in second.values()]
+    assert [answer.replica for answer in first.values()] == [
+        answer.replica for answer in second.values()
+    ]
     assert all(answer.cached_tokens == 0 for answer in first.values())
     assert all(answer.cached_tokens > MIN_GAIN_TOKENS for answer in second.values())
 
@@ -130,7 +132,8 @@ async def test_a_dead_replicas_files_move_and_return_after_its_restart(
     async def are_served_by_restarted_replica() -> bool:
         files_with_new_texts = Files(site, code, folder="moves")
         answers = await files_with_new_texts.request_in_each()
-        return {path for path, a in answers.items() if a.replica == dead.name} == paths_of_dead
+        paths = {path for path, answer in answers.items() if answer.replica == dead.name}
+        return paths == paths_of_dead
 
     has_returned = await wait_until(are_served_by_restarted_replica, timeout_s=_TIMEOUT_S)
     after_restart = await files.request_in_each()
@@ -168,6 +171,10 @@ async def _find_long_completion(site: Site, code: CodeText) -> tuple[Frame, Fram
 
 
 def _begins_early(meta: Frame) -> bool:
+    """Return True if the first text was sent in the first half of the time.
+
+    Then there is time left for killing the replica.
+    """
     return bool(meta["first_token_ms"] < meta["total_ms"] / 2)
 
 
@@ -198,6 +205,7 @@ async def test_a_language_with_low_acceptance_moves_to_the_replica_without_specu
     assert acceptance["demo-fast", "python"] >= MIN_ACCEPTANCE > acceptance["demo-fast", "csv"]
     assert 'caret_speculation_fallback{language="csv",pool="demo-fast"} 1.0' in page
     assert 'caret_speculation_fallback{language="python",pool="demo-fast"} 0.0' in page
+    # The second of the two tokens that speculation drafts.
     assert re.search(
         r'position_acceptance\{language="python",pool="demo-fast",position="2"\}', page
     )

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Protocol
 import pytest
 
 from tests.fakes.console_client import Client
+
+# A hook of pytest, which finds it in this file by its name.
 from tests.stack.schemathesis_plugin import pytest_configure as pytest_configure
 
 if TYPE_CHECKING:
@@ -27,6 +29,7 @@ def sign_in() -> SignIn:
     """Return a function that signs a user in without the sign-in page, which has its own tests."""
 
     def signed_in(person: Person) -> Client:
+        # Imported here: pytest may load this file before Django is set up.
         from tenants.models import User
 
         client = Client()

@@ -223,7 +223,7 @@ PATH_VALUES: dict[str, Callable[[Company], str]] = {
     "{export_id}": lambda company: make_export(company),
     "{data_class}": lambda _: "usage_records",
 }
-SHARED_NAME: Final = "{data_class}"  # its values exist in each tenant
+SHARED_PLACEHOLDER: Final = "{data_class}"  # its values exist in each tenant
 QUERIES = {
     ("DELETE", "budgets/{budget_id}"): "?version=1",
     ("GET", "retention/{data_class}/preview"): "?days=120",
@@ -310,8 +310,8 @@ def test_another_tenant_gets_none_of_the_data(
 
     response = call_endpoint(client, endpoint, cast.acme)
 
-    if "{" in endpoint.path.replace(SHARED_NAME, ""):
-        # Permissions are checked before anything is looked up.
+    if "{" in endpoint.path.replace(SHARED_PLACEHOLDER, ""):
+        # The path names an object of acme. Permissions are checked before it is looked up.
         is_forbidden = EXPECTED[endpoint.method, endpoint.path][Role.ADMINISTRATOR] == FORBIDDEN
         assert response.status_code == (FORBIDDEN if is_forbidden else NOT_FOUND)
     text = response.getvalue().decode(errors="replace")  # some responses are files

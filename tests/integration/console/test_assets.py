@@ -2,6 +2,7 @@
 
 import gzip
 import hashlib
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +37,9 @@ class RecordedResponse:
 
 
 async def fetch(path: str, *, accepted: str = "", method: str = "GET") -> RecordedResponse:
+    """Request the path. `accepted` is the header Accept-Encoding; without one if it is empty."""
+
+    # The application to which other requests are passed on.
     async def not_found(_scope: Any, _receive: Any, send: Any) -> None:
         await send({"type": "http.response.start", "status": 404, "headers": []})
 
@@ -76,6 +80,7 @@ async def test_a_file_is_cached_forever_under_the_digest_of_its_content() -> Non
     answer = await fetch(asset_url("console.css"))
 
     assert answer.status == 200
+    # The path contains the first 16 hexadecimal digits of the digest.
     assert hashlib.sha256(answer.content).hexdigest()[:16] in asset_url("console.css")
     assert answer.headers["content-type"] == "text/css; charset=utf-8"
     assert "immutable" in answer.headers["cache-control"]
@@ -129,6 +134,8 @@ def test_in_development_saving_a_file_changes_the_version_of_its_folder(
     settings: "Settings", tmp_path: Path
 ) -> None:
     settings.RELOAD = True
+    # The clock of the file system is coarse, so a new folder could get the same time as its file.
+    os.utime(tmp_path, (1_000_000_000, 1_000_000_000))
     before = version_of(tmp_path)
 
     (tmp_path / "console.css").write_text(":root {}")

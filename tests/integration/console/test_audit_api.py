@@ -20,6 +20,7 @@ PATH = "/api/v1/audit"
 
 @pytest.fixture
 def company() -> Company:
+    """Return a company whose audit log has an entry for each of its five members."""
     return make_company("initech", ACME, records_additions=True)
 
 
@@ -56,7 +57,7 @@ def test_entries_are_listed_newest_first_with_actor_and_address(
     assert (first["action"], first["actor_kind"]) == ("test.done", "user")
     assert first["actor_email"] == company.administrator.email
     assert (first["address"], first["after"], first["before"]) == ("192.0.2.7", {"x": 1}, None)
-    assert len(first["hash"]) == 64
+    assert len(first["hash"]) == 64  # the hexadecimal digits of a SHA-256 digest
 
 
 def test_reading_the_log_adds_an_entry_with_its_reader(company: Company, auditor: Client) -> None:
@@ -87,8 +88,15 @@ def test_entries_are_found_by_their_actor(
     company: Company, auditor: Client, kind: str, lookup_id: str
 ) -> None:
     alice = company.administrator
-    key = Actor(company.tenant_id, None, Role.DEVELOPER, None, "", key=LookupId(lookup_id))
-    for actor in (alice.actor, key, company.platform):
+    key_actor = Actor(
+        company.tenant_id,
+        user_id=None,
+        role=Role.DEVELOPER,
+        address=None,
+        request_id="",
+        key=LookupId(lookup_id),
+    )
+    for actor in (alice.actor, key_actor, company.platform):
         record_test_change(actor)
     actor_filter = {"user": alice.user_id, "key": lookup_id, "platform": "platform"}[kind]
 
@@ -102,7 +110,15 @@ def test_entries_of_an_operator_are_found_by_the_handle_or_key(
     company: Company, auditor: Client, handle: str
 ) -> None:
     operator = OperatorIdentity(handle, can_change=True)
-    record_test_change(Actor(company.tenant_id, None, Role.DEVELOPER, None, "", operator=operator))
+    actor = Actor(
+        company.tenant_id,
+        user_id=None,
+        role=Role.DEVELOPER,
+        address=None,
+        request_id="",
+        operator=operator,
+    )
+    record_test_change(actor)
 
     entries = list_rows(auditor, actor=f"operator:{handle}", action="test.done")
 
@@ -144,6 +160,13 @@ def test_an_invalid_filter_is_rejected_with_its_name(
 
     assert answer.status_code == 422
     assert answer.json()["field"] == field
+
+
+def test_the_error_for_an_invalid_actor_names_the_accepted_forms(auditor: Client) -> None:
+    detail = auditor.get(PATH, {"actor": "nobody"}).json()["detail"]
+
+    for accepted in ("user ID", "lookup ID", "as the audit log names it", "platform"):
+        assert accepted in detail
 
 
 def test_another_tenant_reads_only_its_own_log(

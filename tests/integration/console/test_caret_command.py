@@ -110,7 +110,7 @@ def test_a_month_of_usage_is_exported_downloaded_and_verified(
         code = run_caret(
             company,
             *("export", "usage", "--month", "2026-10", "--format", "ndjson"),
-            *("--into", str(tmp_path), "--max-wait-s", "30"),
+            *("--into", str(tmp_path), "--max-wait-s", "300"),
             scopes=scopes,
         )
 

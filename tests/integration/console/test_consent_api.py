@@ -19,6 +19,7 @@ CURRENT_CONSENT_TEXTS = {"consent_texts": ["content-capture-1", "training-1"]}
 
 @pytest.fixture
 def consenting_company() -> Company:
+    """Make a company whose policy allows content capture and training. No user has consented."""
     company = make_company("acme", ACME)
     content_capture = {"consent_text": "tenant-1", "retention_days": 30, "training": True}
     set_policy(
@@ -32,6 +33,7 @@ def consenting_company() -> Company:
 
 @pytest.fixture
 def ada(consenting_company: Company, sign_in: SignIn) -> Client:
+    """Return the browser of Ada, the developer."""
     return sign_in(consenting_company.developer)
 
 
@@ -70,6 +72,7 @@ def test_a_user_consents_and_withdraws(ada: Client) -> None:
     [
         ({"content_capture": True}, "consent_texts"),
         ({"content_capture": True, "consent_texts": ["content-capture-0"]}, "consent_texts"),
+        # Training needs content capture.
         ({"content_capture": False, "training": True, **CURRENT_CONSENT_TEXTS}, "training"),
         ({"training": True}, "content_capture"),
         ({"content_capture": "perhaps"}, "content_capture"),
@@ -100,5 +103,6 @@ def test_receipts_are_paginated(ada: Client) -> None:
     first = ada.get(f"{PATH}/receipts?limit=3").json()
     second = ada.get(f"{PATH}/receipts?limit=3&cursor={first['next_cursor']}").json()
 
+    # Two receipts of the consent, and two of the withdrawal.
     ids = [receipt["id"] for receipt in (*first["items"], *second["items"])]
     assert (len(first["items"]), len(set(ids)), second["next_cursor"]) == (3, 4, None)

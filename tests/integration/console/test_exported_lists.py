@@ -115,9 +115,9 @@ def make_query(actor: Actor, period: Period = ALWAYS) -> RowQuery:
     return RowQuery(actor, period, timezone.now() + timedelta(seconds=1))
 
 
-def write_export(export: Export, name: str, query: RowQuery) -> bytes:
+def write_export(export: Export, format_name: str, query: RowQuery) -> bytes:
     out = io.BytesIO()
-    FORMATS[name](export, read_rows(export, query), out)
+    FORMATS[format_name](export, read_rows(export, query), out)
     return out.getvalue()
 
 
@@ -137,7 +137,10 @@ def to_exported_value(kind: ColumnType, value: Any) -> Any:
 
 
 def to_milliseconds(value: Any) -> Any:
-    """Return the exported time cut to milliseconds, as the API writes it."""
+    """Return the exported time cut to milliseconds, as the API writes it; None stays None.
+
+    2026-11-20T12:30:00.123456Z becomes 2026-11-20T12:30:00.123000Z.
+    """
     return value and f"{value[:-4]}000Z"
 
 
@@ -192,25 +195,26 @@ def test_all_formats_have_the_same_values(company: Company, export: Export) -> N
     assert [_to_json_values(row) for row in in_parquet.to_pylist()] == in_ndjson
 
 
-def write_batches(export: Export, name: str, batches: list[Sequence[Row]]) -> bytes:
+def write_batches(export: Export, format_name: str, batches: list[Sequence[Row]]) -> bytes:
     out = io.BytesIO()
-    FORMATS[name](export, batches, out)
+    FORMATS[format_name](export, batches, out)
     return out.getvalue()
 
 
 def _guard_formula(value: Any) -> Any:
+    """Put an apostrophe before a text that looks like a formula, as CSV files and sheets do."""
     return f"'{value}" if str(value or "").startswith(("=", "-")) else value
 
 
 def _to_json_values(row: dict[str, Any]) -> dict[str, Any]:
-    return {
-        name: format_time(value)
-        if isinstance(value, datetime)
-        else str(value)
-        if isinstance(value, date)
-        else value
-        for name, value in row.items()
-    }
+    """Return the row of a Parquet file with dates and times as text."""
+    return {name: _to_json_value(value) for name, value in row.items()}
+
+
+def _to_json_value(value: Any) -> Any:
+    if isinstance(value, datetime):  # first, because a datetime is also a date
+        return format_time(value)
+    return str(value) if isinstance(value, date) else value
 
 
 def _to_csv_cell(value: Any) -> str:
@@ -298,7 +302,7 @@ def test_the_processing_record_has_the_fields_of_article_30(
     company: Company, settings: Any
 ) -> None:
     """The record of processing activities, which Article 30 of the GDPR requires."""
-    settings.SUBPROCESSORS = ["Example Cloud, hosts it in Frankfurt"]
+    settings.SUBPROCESSORS = ["Example Cloud, hosts it in Frankfurt"]  # name, statement
     settings.TRANSFERS = ["none"]
     settings.DATA_PROTECTION_CONTACT = ["privacy@caret.example"]
 

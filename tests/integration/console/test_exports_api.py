@@ -38,23 +38,32 @@ EXPORT_REQUEST: Final[dict[str, Any]] = {
 
 @pytest.fixture(scope="module")
 def initech(services: Services, django_db_blocker: DjangoDbBlocker) -> Company:
+    """Return the company that all tests of this file share."""
     with django_db_blocker.unblock():
         return make_company("initech", ACME)
 
 
 @pytest.fixture
 def company(initech: Company) -> Company:
+    """Return the company without the exports of earlier tests."""
     end_all_exports(initech)
     return initech
 
 
 @pytest.fixture
 def auditor(company: Company, sign_in: SignIn) -> Client:
+    """Return the auditor's browser."""
     return sign_in(company.people[Role.AUDITOR])
 
 
 def post(client: Client, path: str, body: Any = None, **headers: str) -> Any:
-    text = body if isinstance(body, str) else json.dumps(body) if body is not None else ""
+    """Post the body: text as it is, another value as JSON, and None as an empty body."""
+    if body is None:
+        text = ""
+    elif isinstance(body, str):
+        text = body
+    else:
+        text = json.dumps(body)
     return client.post(path, text, content_type="application/json", headers=headers)
 
 
@@ -90,11 +99,11 @@ def test_an_auditor_requests_downloads_and_verifies_an_export(
 
 
 def test_a_repeated_idempotency_key_creates_no_second_export(auditor: Client) -> None:
-    key = {"Idempotency-Key": str(uuid.uuid4())}
+    headers = {"Idempotency-Key": str(uuid.uuid4())}
 
     first, second = (
-        post(auditor, API, EXPORT_REQUEST, **key),
-        post(auditor, API, EXPORT_REQUEST, **key),
+        post(auditor, API, EXPORT_REQUEST, **headers),
+        post(auditor, API, EXPORT_REQUEST, **headers),
     )
 
     assert first.json()["id"] == second.json()["id"]
@@ -113,7 +122,7 @@ async def test_a_file_is_streamed_in_pieces_and_releases_its_slot(
     assert b"".join(pieces) == await sync_to_async(file_of)(company, uuid.UUID(export_id))
     assert len(pieces) > 1
     acquired = [download_slots.acquire_slot(company.tenant_id) for _ in range(MAX_AT_ONCE)]
-    for _ in range(sum(acquired)):
+    for _ in range(acquired.count(True)):
         download_slots.release_slot(company.tenant_id)
     assert all(acquired), "the slot of the download must be free again"
 
@@ -167,21 +176,22 @@ def test_downloads_are_rate_limited_per_tenant(
     )
     monkeypatch.setattr(rate_limit, "MAX_PER_MINUTE", 1)
 
-    answers = [download_status(path), download_status(path), download_status(foreign_link)]
+    statuses = [download_status(path), download_status(path), download_status(foreign_link)]
 
-    assert answers == [200, 429, 200]
+    assert statuses == [200, 429, 200]
 
 
 def test_a_link_to_a_deleted_file_takes_no_download_slot(company: Company, auditor: Client) -> None:
     path = create_link(auditor, make_export(company))
     end_all_exports(company)
 
-    answers = {download_status(path) for _ in range(MAX_AT_ONCE + 1)}
+    statuses = {download_status(path) for _ in range(MAX_AT_ONCE + 1)}
 
-    assert answers == {404}
+    assert statuses == {404}
 
 
 def download_status(path: str) -> int:
+    """Download the file and return the status. Closing the response releases the slot."""
     answer = Client().get(path)
     answer.close()
     return answer.status_code

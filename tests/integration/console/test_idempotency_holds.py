@@ -53,7 +53,7 @@ def test_a_legal_hold_keeps_an_idempotency_key_in_use_until_its_release(
     after_release = create_key(administrator, "a")
 
     assert (reused.status_code, reused.json()["code"]) == (409, "idempotency_key_reused")
-    assert "hold" not in reused.content.decode()
+    assert "hold" not in reused.content.decode()  # the response does not reveal it
     assert (num_records, after_release.status_code, count_keys(company)) == (1, 201, 2)
 
 

@@ -66,6 +66,7 @@ def slug() -> str:
 
 
 def make_operator_key(*scopes: OperatorScope) -> str:
+    """Return the text of a new operator key. Without `scopes`, the key has all scopes."""
     return create_operator_key(
         name="Provisioning", scopes=scopes or OperatorScope, days=30, now=timezone.now()
     ).text
@@ -78,6 +79,7 @@ def lookup_id_of(key: str) -> LookupId:
 
 
 def send_request(key: str | None, method: str, path: str, body: object = None) -> Any:
+    """Send the body: text as it is, another value as JSON. ENDPOINTS explains the path."""
     headers = {} if key is None else {"Authorization": f"Bearer {key}"}
     text = body if isinstance(body, str) else json.dumps(body)
     client = Client(headers=headers)
@@ -142,6 +144,7 @@ def test_a_scope_allows_only_its_own_endpoints(
     allowed = call_endpoint(make_operator_key(sufficient_scope), company, method, path, body)
     refusal = call_endpoint(make_operator_key(other_scope), company, method, path, body)
 
+    # 404 and 409: the scope allows the request, but its object does not exist or has no gateway.
     assert allowed.status_code in (200, 201, 204, 404, 409)
     assert status_and_code(refusal) == (403, "forbidden")
 
@@ -199,13 +202,13 @@ def test_a_script_creates_a_tenant(slug: str) -> None:
     assert send_request(key, "GET", f"/{slug}").json() == response.json()["tenant"]
     tenants = send_request(key, "GET", f"?search={slug}").json()["items"]
     assert tenants == [response.json()["tenant"]]
-    entry = first_entry(slug)
+    entry = first_audit_entry(slug)
     assert (entry.action, entry.actor_kind) == ("tenant.created", "operator")
     assert entry.actor_key == f"operator:key:{lookup_id_of(key)}"
     assert status_and_code(send_request(key, "POST", "", body)) == (409, "conflict")
 
 
-def first_entry(slug: str) -> AuditEntry:
+def first_audit_entry(slug: str) -> AuditEntry:
     tenant_id = find_tenant(slug=slug)
     assert tenant_id is not None
     with tenant_scope(TenantId(tenant_id)):
@@ -333,7 +336,7 @@ def test_a_change_that_is_refused_changes_nothing(
 def test_an_unknown_tenant_is_not_found() -> None:
     key = make_operator_key()
 
-    for path in ("/nobody-here", "/%00", "/%D0%B0cme"):
+    for path in ("/nobody-here", "/%00", "/%D0%B0cme"):  # the last with a Cyrillic letter
         assert status_and_code(send_request(key, "GET", path)) == (404, "not_found")
 
 

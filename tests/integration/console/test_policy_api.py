@@ -16,7 +16,7 @@ from tests.fixtures.companies import GLOBEX, Cast, Company, make_company, make_c
 from tests.fixtures.users import make_team
 from tests.integration.console.conftest import SignIn
 
-# A policy override that allows every feature except chat.
+# A policy override that allows experiments and every mode except chat.
 NO_CHAT: dict[str, Any] = {
     "features": ["inline", "fim", "block", "docstring", "edit", "experiments"]
 }
@@ -38,6 +38,7 @@ def developer(company: Company, sign_in: SignIn) -> Client:
 
 
 def send(client: Client, method: str, path: str, body: object, **headers: str) -> Any:
+    """Send the body as JSON. The header If-Match is given as `If_Match`."""
     return client.generic(
         method,
         f"/api/v1/{path}",
@@ -109,7 +110,7 @@ def test_a_wildcard_etag_replaces_any_version(administrator: Client) -> None:
         ({"retention_days": {"usage_records": 90}}, None),
         ({"retention_days": {"usage_records": 0}}, "retention_days.usage_records"),
         ({"retention_days": {"Usage; DROP": 1}}, "retention_days"),
-        ({"max_key_lifetime_days": 3_661}, "max_key_lifetime_days"),
+        ({"max_key_lifetime_days": 3_661}, "max_key_lifetime_days"),  # one day too many
         ({"revoke_idle_keys_after_days": -1}, "revoke_idle_keys_after_days"),
         ({"is_mfa_required": True}, None),
         ({"is_mfa_required": "yes"}, "is_mfa_required"),

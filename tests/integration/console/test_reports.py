@@ -45,7 +45,8 @@ def test_the_quality_report_defines_each_of_its_metrics(developer: Client) -> No
 
     metrics = report["total"]["metrics"]
     assert (metrics["acceptance"], metrics["persistence_30"]) == (1, None)
-    # At 1,000,000 micros a million tokens, the 100 prompt tokens cost 100. Ten were accepted.
+    # At 1,000,000 micros a million tokens, the 100 prompt tokens cost 100 micros. Ten generated
+    # tokens were accepted, so that a thousand cost 10,000 micros.
     assert metrics["cost_per_thousand_accepted_tokens"] == 10_000
     assert {definition["name"] for definition in report["definitions"]} == metrics.keys()
     assert report["definition_version"] == 1
@@ -64,11 +65,11 @@ def test_a_suppressed_total_gives_the_reason(
     ("query", "field"),
     [
         ("start=2026-11-20&end=2026-11-20", "end"),
-        ("start=2020-01-01", "end"),
+        ("start=2020-01-01", "end"),  # until today: too long
         ("start=0001-01-01&end=9999-12-31", "end"),
         ("start=yesterday", "start"),
         ("group_by=colour", "group_by"),
-        ("prompt_price_micros=1", "generated_price_micros"),
+        ("prompt_price_micros=1", "generated_price_micros"),  # both prices are needed
         ("prompt_price_micros=-1&generated_price_micros=1", "prompt_price_micros"),
     ],
 )

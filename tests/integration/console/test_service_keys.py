@@ -18,7 +18,7 @@ from tests.integration.console.conftest import SignIn
 from tests.integration.console.test_api_permissions import (
     ENDPOINTS,
     NAMES,
-    SHARED_NAME,
+    SHARED_PLACEHOLDER,
     Endpoint,
     call_endpoint,
 )
@@ -126,8 +126,8 @@ def test_another_tenants_key_gets_none_of_the_data(
 
     response = call_endpoint(client, endpoint, cast.acme)
 
-    if "{" in endpoint.path.replace(SHARED_NAME, ""):
-        # Permissions are checked before anything is looked up.
+    if "{" in endpoint.path.replace(SHARED_PLACEHOLDER, ""):
+        # The path names an object of acme. Permissions are checked before it is looked up.
         assert response.status_code == (404 if sufficient_scopes(endpoint) else 403)
     assert cast.acme.tenant_id not in response.content.decode()
     assert f"@{cast.acme.slug}" not in response.content.decode()
@@ -269,8 +269,8 @@ def test_a_rotated_key_works_only_with_its_new_secret(company: Company, sign_in:
         ({"scopes": ["payroll:write"]}, "scopes.0"),
         ({"scopes": []}, "scopes"),
         ({"networks": ["x"]}, "networks"),
-        ({"networks": ["192.0.2.7/24"]}, "networks"),
-        ({"networks": ["10.0.0.0/8"] * 21}, "networks"),
+        ({"networks": ["192.0.2.7/24"]}, "networks"),  # with host bits
+        ({"networks": ["10.0.0.0/8"] * 21}, "networks"),  # too many
         ({"networks": [7]}, "networks.0"),
     ],
 )

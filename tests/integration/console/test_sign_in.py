@@ -159,7 +159,13 @@ def test_signing_out_by_a_link_does_nothing(cast: Cast, sign_in: SignIn) -> None
 def spend_tries(count: int, *, address: str) -> None:
     """Use up attempts, each for another e-mail address, without the slow password checks."""
     for number in range(count):
-        guess = SecretAttempt(Secret.PASSWORD, f"{number}@x.example", address, None, False)
+        guess = SecretAttempt(
+            Secret.PASSWORD,
+            account=f"{number}@x.example",
+            address=address,
+            device=None,
+            is_known_network=False,
+        )
         assert count_attempt(guess) is None
 
 
@@ -222,6 +228,7 @@ def encoded_form(charset: str, email: str) -> tuple[bytes, str]:
 
 @pytest.mark.parametrize("charset", ["unicode_escape", "utf-7", "zlib", "idna", "latin-1"])
 def test_a_form_that_is_not_in_utf_8_is_refused(charset: str) -> None:
+    # The charset unicode_escape would decode the escape to a surrogate, which UTF-8 cannot encode.
     body, content_type = encoded_form(charset, "\\ud800@x.example")
 
     response = Client(REMOTE_ADDR="198.51.100.9").generic("POST", "/sign-in", body, content_type)
@@ -234,6 +241,7 @@ def test_a_form_that_is_not_in_utf_8_is_refused(charset: str) -> None:
 def test_a_query_in_another_encoding_is_rejected() -> None:
     client = Client(REMOTE_ADDR="198.51.100.9")
 
+    # Django decodes the query by the charset of the Content-Type header.
     page = client.get("/sign-in?next=%5Cud800", CONTENT_TYPE="text/plain; charset=unicode_escape")
     answer = client.get("/api/v1/keys", CONTENT_TYPE="application/json; charset=utf-7")
 

@@ -16,6 +16,7 @@ def test_the_public_keys_are_available_without_sign_in() -> None:
     answer = Client().get(ADDRESS)
 
     keys = read_public_keys(answer.content)
+    # This raises an error if the keys do not verify the signature.
     verify(keys, b"data", load_signing_keys().sign(b"data", purpose="t"), purpose="t")
     assert answer["Content-Type"] == "application/json"
     assert answer["Cache-Control"] == "public, max-age=300"

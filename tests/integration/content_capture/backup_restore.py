@@ -34,7 +34,7 @@ def back_up(files: tuple[Path, Path]) -> None:
 
 @contextmanager
 def empty_database(services: Services, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Replace the database by an empty one with the same roles."""
+    """Replace the database by an empty one with the same roles until the block ends."""
     name = f"restored_{secrets.token_hex(4)}"
     host, password = services.paths.sockets, read_password(services.paths, SUPERUSER)
     admin = psycopg.connect(
@@ -43,6 +43,7 @@ def empty_database(services: Services, monkeypatch: pytest.MonkeyPatch) -> Itera
     admin.execute(f"CREATE DATABASE {name} OWNER caret_owner".encode())
     backup_url = f"postgresql://{SUPERUSER}:{password}@/{name}?host={quote(str(host), safe='')}"
     monkeypatch.setenv("CARET_BACKUP_DATABASE_URL", backup_url)
+    # So that `backup` and `restore` find the programs of Postgres.
     monkeypatch.setenv("PATH", f"{find_postgres_programs(services.paths)}:{os.environ['PATH']}")
     connection = connections["default"]
     connection.close()
@@ -63,6 +64,10 @@ def clear_key_cache() -> None:
 
 
 def restore(files: tuple[Path, Path | None]) -> str:
+    """Restore a backup and return the output of the command.
+
+    Without the file of keys (None), the sealed content stays unreadable.
+    """
     clear_key_cache()
     output = StringIO()
     call_command("restore", data=files[0], keys=files[1], stdout=output)

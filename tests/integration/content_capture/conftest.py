@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(autouse=True)
 def _database(database: None) -> None:
-    """Give all of these tests Postgres and Valkey."""
+    """Give all tests of this folder Postgres and Valkey, with no content in the queue."""
     # Imported here: pytest may load this file before Django is set up.
     from caret.contracts.captured_content import CONTENT
     from tenants.base.redis_connection import connect_to_redis
@@ -36,7 +36,8 @@ def folder(tmp_path: Path, settings: Settings) -> Path:
 def tombstone_folder(tmp_path: Path, settings: Settings) -> Path:
     """Store tombstones in a folder of this test, and return the folder.
 
-    A tombstone names a destroyed key or an erasure, outside of the database and its backups.
+    A tombstone is a file that records a destroyed encryption key or an erasure. Backups of the
+    database do not contain it.
     """
     from caret.settings.service_urls import storage_from
     from tenants.base.tombstones import initialize_store
@@ -50,7 +51,7 @@ def tombstone_folder(tmp_path: Path, settings: Settings) -> Path:
 
 @pytest.fixture
 def backup(tmp_path: Path) -> tuple[Path, Path]:
-    """Return the paths for backups of data and of keys."""
+    """Return the paths of two files of a backup: the data, and the encryption keys."""
     (tmp_path / "data").mkdir()
     (tmp_path / "keys").mkdir()
     return tmp_path / "data" / "caret.dump", tmp_path / "keys" / "caret.dump"
@@ -58,6 +59,7 @@ def backup(tmp_path: Path) -> tuple[Path, Path]:
 
 @pytest.fixture
 def acme() -> ConsentingTenant:
+    """A tenant whose policy allows content capture and training. No user has consented yet."""
     from tests.integration.content_capture.consenting_tenant import make_consenting_tenant
 
     return make_consenting_tenant("acme")
@@ -65,7 +67,7 @@ def acme() -> ConsentingTenant:
 
 @pytest.fixture
 def globex() -> ConsentingTenant:
-    """Another tenant, which has consented in the same way."""
+    """Another tenant with the same policy. No user has consented yet."""
     from tests.integration.content_capture.consenting_tenant import make_consenting_tenant
 
     return make_consenting_tenant("globex")

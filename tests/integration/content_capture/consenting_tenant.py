@@ -1,4 +1,4 @@
-"""A company that allows content capture and training, and content as gateways send it."""
+"""A company whose policy allows content capture and training, and content as gateways send it."""
 
 import json
 from dataclasses import dataclass
@@ -68,11 +68,13 @@ class ConsentingTenant:
         self.change_policy(content_capture=values)
 
     def send_items(self, *items: Item) -> None:
+        """Add items to the queue in Redis, as a gateway does."""
         sealed = ContentSealer(settings.ROOT_SECRET).seal(
             self.company.tenant_id, ContentBatch(items)
         )
+        num_redis_keys = 1
         connect_to_redis().eval(
-            ADD_SCRIPT, 1, CONTENT, sealed, FIELD, str(TRIM_AGE_MS), str(MAX_QUEUED)
+            ADD_SCRIPT, num_redis_keys, CONTENT, sealed, FIELD, str(TRIM_AGE_MS), str(MAX_QUEUED)
         )
 
     def capture(self, person: Person, *prefixes: str) -> ContentIngestion:
@@ -126,12 +128,12 @@ def list_files(folder: Path) -> list[Path]:
 
 
 def erase_due_content(*, days: float = 0.0) -> None:
-    """Run the erasure that is due in this number of days from now."""
+    """Run the erasure as the worker will run it in `days` days."""
     erasure.clean_up_content(now=timezone.now() + timedelta(days=days))
 
 
 def export_training_prefixes(tenant: ConsentingTenant, tmp_path: Path) -> list[str]:
-    """Return the prefixes in the export of training data."""
+    """Export the tenant's training data, and return the prefixes in the export."""
     out = tmp_path / "out.ndjson"
     out.unlink(missing_ok=True)
     call_command("export_training_data", tenant.company.slug, "--out", str(out), stdout=StringIO())

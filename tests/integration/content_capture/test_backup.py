@@ -64,7 +64,8 @@ def test_a_restore_brings_back_the_data_without_sessions(
         rls_bypasses = find_rls_bypasses(connections["default"])
         with tenant_scope(globex.company.tenant_id):
             visible_tenant_ids = set(Membership.objects.values_list("tenant_id", flat=True))
-        # Row-level security: without a tenant, the query fails, because "" is no UUID.
+        # Row-level security is restored, too. Without a tenant scope, it compares the tenant IDs of
+        # rows with "", which is no UUID, so the query fails.
         with pytest.raises(DatabaseError, match="uuid"):
             AuditEntry.objects.count()
 
@@ -78,7 +79,7 @@ def test_a_restore_brings_back_the_data_without_sessions(
 
 def test_a_failed_dump_of_the_keys_leaves_no_backup(backup: tuple[Path, Path]) -> None:
     data, keys = backup
-    keys.write_text("a file that already exists")
+    keys.write_text("a file that already exists")  # a dump never overwrites a file
 
     with pytest.raises(CommandError, match="No backup was made"):
         back_up(backup)
@@ -156,6 +157,7 @@ def test_a_restore_does_not_destroy_a_key_that_rotation_replaced(
     rotation = rotate_tenant_keys(
         tenant_id=acme.company.tenant_id, now=next_day, older_than=next_day
     )
+    # Must write none for the tenant key that rotation replaced: the backup needs this key.
     destroyed_keys.write_missing_key_tombstones(now=next_day)
 
     with empty_database(services, monkeypatch):
@@ -193,7 +195,7 @@ def test_a_restore_is_refused_if_the_application_uses_another_database(
     with empty_database(services, monkeypatch):
         connection = connections["default"]
         connection.close()
-        connection.settings_dict["NAME"] = DATABASE
+        connection.settings_dict["NAME"] = DATABASE  # restored is CARET_BACKUP_DATABASE_URL
         with pytest.raises(CommandError, match="another database"):
             restore(backup)
 
@@ -239,12 +241,12 @@ def test_a_tombstone_that_could_not_be_stored_is_stored_later(
     with monkeypatch.context() as context:
         context.setattr(type(storage), "save", _raise_unreachable)
         shred_scope(tenant_id=acme.company.tenant_id, scope=scope, now=now)
-    before = [path.name for path in tombstone_folder.rglob("*")]
+    files_before = [path.name for path in tombstone_folder.rglob("*")]
 
     num_written = destroyed_keys.write_missing_key_tombstones(now=now)
 
-    assert before == ["README"]
-    assert num_written >= 1
+    assert files_before == ["README"]  # the store itself, without a tombstone
+    assert num_written >= 1  # also those of earlier tests' tenants
     assert destroyed_keys.write_missing_key_tombstones(now=now) == 0
 
 

@@ -131,6 +131,7 @@ def test_checking_consent_reads_only_the_users_membership(acme: ConsentingTenant
         query["sql"] for query in captured if "tenants_membership" in query["sql"]
     ]
     assert membership_queries
+    # The user's ID has hyphens in some queries, and none in others.
     assert all(
         ada.user_id in sql or ada.user_id.replace("-", "") in sql for sql in membership_queries
     )
@@ -142,6 +143,7 @@ def test_stored_objects_are_private_to_the_file_owner(acme: ConsentingTenant, fo
     acme.capture(acme.company.developer, "planted")
 
     (file,) = list_files(folder)
+    # No permissions for the group and for others.
     assert file.stat().st_mode & 0o077 == 0
     assert file.parent.stat().st_mode & 0o077 == 0
 
@@ -189,7 +191,7 @@ def test_an_unreadable_message_is_dropped(acme: ConsentingTenant) -> None:
 def test_content_sent_by_another_tenant_for_a_user_is_dropped(
     acme: ConsentingTenant, globex: ConsentingTenant
 ) -> None:
-    """The content has the user ID of a user of acme, who has consented only there."""
+    """The content has the ID of a user who has consented in acme, and is no member of globex."""
     acme.give_consent(acme.company.developer)
 
     globex.send_items(make_captured_completion(acme.company.developer, "planted"))

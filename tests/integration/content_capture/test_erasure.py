@@ -63,7 +63,7 @@ def test_withdrawing_consent_leaves_a_record_for_the_certificate(acme: Consentin
         tenant_id=acme.company.tenant_id, scope=erasure.build_key_scope(ada.user_id)
     )
     assert (key["id"], key["fingerprint"]) == (str(evidence.key_id), evidence.fingerprint)
-    assert not evidence.opens
+    assert not evidence.opens  # the encryption key opens no data any more
 
 
 def test_the_certificate_of_a_withdrawal_proves_that_the_keys_are_destroyed(
@@ -131,8 +131,8 @@ def test_content_from_before_a_withdrawal_is_erased_despite_a_new_consent(
     acme.capture(ada, "after")
     erase_due_content()
 
-    assert len(acme.objects) == 1
-    assert acme.objects[0].erasure_id is None
+    (row,) = acme.objects
+    assert row.erasure_id is None  # no erasure includes the content captured after the new consent
 
 
 def test_content_older_than_the_retention_is_deleted(acme: ConsentingTenant, folder: Path) -> None:
@@ -153,7 +153,7 @@ def test_content_on_legal_hold_outlives_the_retention(acme: ConsentingTenant, fo
     acme.allow_content_capture(retention_days=7)
     acme.give_consent(acme.company.developer)
     acme.capture(acme.company.developer, "planted")
-    place_hold(actor=acme.company.platform, new=NewHold("m", "r"), now=timezone.now())
+    place_hold(actor=acme.company.platform, new=NewHold(name="m", reason="r"), now=timezone.now())
 
     erase_due_content(days=7.1)
 
@@ -204,6 +204,8 @@ def test_the_content_of_a_closed_tenant_is_erased(acme: ConsentingTenant, folder
 def test_an_object_left_by_a_killed_worker_is_deleted(
     acme: ConsentingTenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """The worker inserts the object's row before it stores the object."""
+
     def kill_worker(*_: object) -> None:
         raise KeyboardInterrupt
 
@@ -212,13 +214,13 @@ def test_an_object_left_by_a_killed_worker_is_deleted(
         patch.setattr(object_store, "store_object", kill_worker)
         with pytest.raises(KeyboardInterrupt):
             acme.capture(acme.company.developer, "planted")
-    num_after_kill = len(acme.objects)
+    num_rows_after_kill = len(acme.objects)
 
     erase_due_content()
-    num_after_first_run = len(acme.objects)
-    erase_due_content(days=0.1)  # later than erasure.MAX_UNSTORED, an hour
+    num_rows_after_first_run = len(acme.objects)
+    erase_due_content(days=0.1)  # 2.4 hours, later than erasure.MAX_UNSTORED (an hour)
 
-    assert (num_after_kill, num_after_first_run, acme.objects) == (1, 1, [])
+    assert (num_rows_after_kill, num_rows_after_first_run, acme.objects) == (1, 1, [])
 
 
 def test_an_object_stored_after_the_withdrawal_is_deleted_immediately(

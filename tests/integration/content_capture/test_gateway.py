@@ -40,6 +40,7 @@ def make_principal_with_key(tenant: ConsentingTenant, person: Person) -> Princip
 
 
 def complete_request(content_capture: ContentCapture, principal: Principal, text: str) -> None:
+    """Let the gateway's content capture see a finished completion of this text."""
     now_ms = SystemClock().now_ms()
     trace = RequestTrace(
         arrival=replace(make_arrival(), occurred_at_ms=now_ms), clock=SystemClock()
@@ -120,7 +121,7 @@ def test_queued_content_is_sealed_and_expires(acme: ConsentingTenant) -> None:
     assert 0 < int(str(connect_to_redis().pttl(CONTENT))) <= MAX_AGE_S * 1000
 
 
-def test_a_gateway_limits_the_queued_content_of_each_tenant(
+def test_a_gateway_limits_the_unsent_items_of_each_tenant(
     acme: ConsentingTenant, globex: ConsentingTenant
 ) -> None:
     for tenant in (acme, globex):

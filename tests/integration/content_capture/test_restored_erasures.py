@@ -120,9 +120,11 @@ def test_a_tenant_erased_after_the_backup_is_erased_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     company = acme.company
-    hold = place_hold(actor=company.platform, new=NewHold("m", "r"), now=timezone.now())
+    new_hold = NewHold(name="m", reason="r")
+    hold_id = place_hold(actor=company.platform, new=new_hold, now=timezone.now())
     back_up(backup)
-    release_hold(actor=company.platform, hold_id=hold, reason="x", now=timezone.now())
+    # The restore brings the hold back. It must not prevent that the tenant is erased again.
+    release_hold(actor=company.platform, hold_id=hold_id, reason="x", now=timezone.now())
     close_tenant(company)
     request_tenant_erasure(actor=company.platform, reason="contract, 12", now=timezone.now())
     run_due_erasures(now=timezone.now())
@@ -148,11 +150,11 @@ def test_a_tombstone_of_an_erasure_that_could_not_be_stored_is_stored_later(
         context.setattr(type(storage), "save", _raise_unreachable)
         request_erasure(acme.company, acme.company.developer)
     run_due_erasures(now=timezone.now())
-    before = erasure_tombstones.list_newest_tombstones(acme.company.tenant_id)
+    tombstones_before = erasure_tombstones.list_newest_tombstones(acme.company.tenant_id)
 
     erasure_tombstones.write_missing_erasure_tombstones(now=timezone.now())
 
-    assert before == []
+    assert tombstones_before == []
     (tombstone,) = erasure_tombstones.list_newest_tombstones(acme.company.tenant_id)
     assert str(tombstone.user_id) == acme.company.developer.user_id
 

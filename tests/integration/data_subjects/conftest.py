@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(autouse=True)
 def _database(database: None) -> None:
-    """Give all of these tests Postgres and Valkey."""
+    """Give all tests of this folder Postgres and Valkey, without the work of earlier tests."""
     # Imported here: pytest may load this file before Django is set up.
     from django.utils import timezone
 
@@ -22,7 +22,7 @@ def _database(database: None) -> None:
     from tenants.base.redis_connection import connect_to_redis
     from tenants.compliance.data_subjects.erasure_worker import run_due_erasures
 
-    # Earlier tests leave queued content and requested erasures.
+    # Earlier tests leave queued content, and erasures that no worker has run.
     connect_to_redis().delete(CONTENT)
     run_due_erasures(now=timezone.now())
 
@@ -39,6 +39,7 @@ def folder(tmp_path: Path, settings: Settings) -> Path:
 
 @pytest.fixture
 def acme() -> TracedTenant:
+    """A tenant with data about its developer, Ada, in many tables and in files."""
     from tests.integration.data_subjects.traces import make_traced_tenant
 
     return make_traced_tenant("acme")
@@ -46,7 +47,7 @@ def acme() -> TracedTenant:
 
 @pytest.fixture
 def globex() -> TracedTenant:
-    """Another tenant, whose users have left the same traces."""
+    """Another tenant, with the same data about its own developer."""
     from tests.integration.data_subjects.traces import make_traced_tenant
 
     return make_traced_tenant("globex")

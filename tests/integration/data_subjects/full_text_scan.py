@@ -1,4 +1,4 @@
-"""A search for a text in all stores: every table, every key of Redis, every file."""
+"""A search for a text in all stores: every table, every Redis key, every file."""
 
 from pathlib import Path
 
@@ -12,7 +12,8 @@ from tenants.base.redis_connection import connect_to_redis
 def find_occurrences(text: str, tenant_id: TenantId, folder: Path) -> set[str]:
     """Return the tables, Redis keys and files that contain the text.
 
-    The tables are also searched for its bytes in hexadecimal, as Postgres shows binary columns.
+    The tables are also searched for the text's bytes in hexadecimal, as Postgres shows binary
+    columns.
     """
     return _search_tables(text, tenant_id) | _search_redis(text) | _search_files(text, folder)
 
@@ -32,24 +33,26 @@ def _search_tables(text: str, tenant_id: TenantId) -> set[str]:
                 f'SELECT EXISTS (SELECT FROM "{name}" t WHERE t::text ILIKE ANY (%s))',  # noqa: S608
                 [patterns],
             )
-            names |= {name} if cursor.fetchone()[0] else set()
+            if cursor.fetchone()[0]:
+                names.add(name)
     return names
 
 
 def _search_redis(text: str) -> set[str]:
     redis, needle = connect_to_redis(), text.encode()
     names = set()
-    for key in redis.scan_iter():
-        dumped = redis.dump(key) or b""
-        content = dumped + repr(_read_value(key)).encode()
-        names |= {key.decode()} if needle in key or needle in content else set()
+    for redis_key in redis.scan_iter():
+        dumped = redis.dump(redis_key) or b""  # None: the Redis key has expired
+        content = dumped + repr(_read_value(redis_key)).encode()
+        if needle in redis_key or needle in content:
+            names.add(redis_key.decode())
     return names
 
 
-def _read_value(key: bytes) -> object:
-    """Return the value of a Redis key.
+def _read_value(redis_key: bytes) -> object:
+    """Return the value of a Redis key, or None if its type is not known here.
 
-    DUMP alone does not suffice, because it may compress the value.
+    The search reads values besides their DUMP, because a DUMP may be compressed.
     """
     redis = connect_to_redis()
     readers = {
@@ -60,8 +63,8 @@ def _read_value(key: bytes) -> object:
         b"set": redis.smembers,
         b"zset": lambda name: redis.zrange(name, 0, -1),
     }
-    kind = redis.type(key)
-    return readers[kind](key) if kind in readers else None  # type: ignore[operator]  # redis-py has the same types for its asynchronous client
+    value_type = redis.type(redis_key)
+    return readers[value_type](redis_key) if value_type in readers else None  # type: ignore[operator]  # redis-py has the same types for its asynchronous client
 
 
 def _search_files(text: str, folder: Path) -> set[str]:

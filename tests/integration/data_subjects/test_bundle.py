@@ -32,7 +32,7 @@ from tests.fixtures.companies import make_key
 from tests.integration.content_capture.consenting_tenant import CAPTURE_CONSENT
 from tests.integration.data_subjects.traces import REPOSITORY, TracedTenant, add_scim_user
 
-KEYS = load_signing_keys().public_keys()
+PUBLIC_KEYS = load_signing_keys().public_keys()  # with which the signatures are verified
 
 
 def read_rows(bundle: BytesIO, name: str) -> list[dict[str, object]]:
@@ -117,7 +117,7 @@ def test_an_administrators_export_omits_the_users_own_account_data(acme: TracedT
 def test_an_export_is_signed_and_counts_its_rows(acme: TracedTenant) -> None:
     bundle = acme.export(acme.olga, acme.ada.user_id)
 
-    manifest = verify_bundle(bundle, KEYS)
+    manifest = verify_bundle(bundle, PUBLIC_KEYS)
 
     assert manifest["user_id"] == acme.ada.user_id
     assert {file["name"] for file in manifest["files"]} | {"manifest.json"} == list_file_names(
@@ -140,7 +140,7 @@ def test_a_changed_byte_is_detected_or_does_not_affect_the_content(acme: TracedT
         changed_bundle = bytearray(bundle)
         changed_bundle[offset] ^= 1 << rng.randrange(8)
         try:
-            verify_bundle(BytesIO(bytes(changed_bundle)), KEYS)
+            verify_bundle(BytesIO(bytes(changed_bundle)), PUBLIC_KEYS)
         except BadSignature:
             continue
         with ZipFile(BytesIO(bytes(changed_bundle))) as archive:
@@ -148,7 +148,7 @@ def test_a_changed_byte_is_detected_or_does_not_affect_the_content(acme: TracedT
 
 
 def rewrite_bundle(bundle: BytesIO, **changes: bytes | None) -> BytesIO:
-    """Return the bundle with a file changed, added, or left out (None)."""
+    """Return the bundle with files changed or added. None leaves a file out."""
     out = BytesIO()
     with ZipFile(bundle) as original, ZipFile(out, "w") as target:
         files = {name: original.read(name) for name in original.namelist()} | changes
@@ -160,18 +160,18 @@ def rewrite_bundle(bundle: BytesIO, **changes: bytes | None) -> BytesIO:
 
 def test_a_changed_added_or_missing_file_is_detected(acme: TracedTenant) -> None:
     bundle = acme.export(acme.olga, acme.ada.user_id)
-    changes: list[dict[str, bytes | None]] = [
+    changes: list[dict[str, bytes | None]] = [  # None: the file is left out
         {"account.ndjson": b"{}\n"},
         {"account.ndjson": None},
         {"more.ndjson": b"{}\n"},
         {"manifest.json": b"{}"},
-        {"manifest.json": b"[" * 100_000},
+        {"manifest.json": b"[" * 100_000},  # nested too deeply for the JSON parser
         {"manifest.json": None},
     ]
 
     for change in changes:
         with pytest.raises(BadSignature):
-            verify_bundle(rewrite_bundle(bundle, **change), KEYS)
+            verify_bundle(rewrite_bundle(bundle, **change), PUBLIC_KEYS)
 
 
 def test_an_export_is_audited_with_actor_and_reason(acme: TracedTenant) -> None:
@@ -224,6 +224,7 @@ def test_the_data_of_a_former_member_can_be_exported(acme: TracedTenant) -> None
 def test_an_export_over_the_size_limit_is_rejected(
     acme: TracedTenant, limits: BundleLimits
 ) -> None:
+    # The message names the command that has no size limit.
     with pytest.raises(Conflict, match="export_data_subject"):
         acme.export(acme.olga, acme.ada.user_id, limits=limits)
 
@@ -259,7 +260,7 @@ def test_a_tenant_has_one_running_export_at_a_time(
     write_bundle(actor=acme.olga, bundle_request=bundle_request, out=out, now=timezone.now())
 
     assert out.has_called
-    assert verify_bundle(out, KEYS)["user_id"] == acme.ada.user_id
+    assert verify_bundle(out, PUBLIC_KEYS)["user_id"] == acme.ada.user_id
     assert acme.export(acme.olga, acme.ada.user_id).getvalue()
 
 
@@ -275,7 +276,9 @@ def test_an_export_over_rest_is_not_stored_for_idempotency(acme: TracedTenant) -
     for response in responses:
         assert (response.status_code, response["Content-Type"]) == (200, "application/zip")
         assert response["Cache-Control"] == "no-store"
-        assert verify_bundle(BytesIO(response.getvalue()), KEYS)["user_id"] == acme.ada.user_id
+        assert (
+            verify_bundle(BytesIO(response.getvalue()), PUBLIC_KEYS)["user_id"] == acme.ada.user_id
+        )
     with tenant_scope(acme.company.tenant_id):
         assert IdempotencyRecord.objects.count() == 1  # the fixture's; these requests added none
 
@@ -284,7 +287,7 @@ def test_the_verifier_accepts_the_commands_export_and_detects_damage(
     acme: TracedTenant, tmp_path: Path
 ) -> None:
     out, keys = tmp_path / "ada.zip", tmp_path / "keys.json"
-    keys.write_text(write_public_keys(KEYS))
+    keys.write_text(write_public_keys(PUBLIC_KEYS))
     email = f"{acme.mark}@{acme.company.slug}.example"
 
     call_command("export_data_subject", acme.company.slug, email, reason="x", out=out)
@@ -293,7 +296,7 @@ def test_the_verifier_accepts_the_commands_export_and_detects_damage(
     assert out.stat().st_mode & 0o077 == 0
     out.write_bytes(out.read_bytes()[:-9])
     assert verify([str(out), "--public-key", str(keys)]) == 1
-    assert verify([str(tmp_path / "none"), "--public-key", str(keys)]) == 2
+    assert verify([str(tmp_path / "none"), "--public-key", str(keys)]) == 2  # no such file
 
 
 def test_the_command_rejects_an_unknown_user(acme: TracedTenant, tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """Decisions of an erased user stay in force, but no page names the user as their author any more.
 
-This is so even if the user's account still exists in another tenant. The decisions are a policy
-version, a policy override, a retention rule, an invitation and an API key.
+No page names the user even if their account still exists in another tenant. The decisions are a
+policy version, a policy override, a retention rule, an invitation and an API key.
 """
 
 from dataclasses import dataclass
@@ -46,25 +46,25 @@ class AuthoredDecisions:
     company: Company
     dan: Person  # the author of all decisions
     team: OverrideSubject
-    lookup_id: Any
+    lookup_id: Any  # of the API key
 
     def list_shown_authors(self) -> list[str | None]:
         """Return the author that each page and list shows for the decisions."""
         actor, now = self.company.people[Role.OWNER].actor, timezone.now()
-        page: dict[str, Any] = {"actor": actor, "limit": 10, "cursor": None}
+        first_page: dict[str, Any] = {"actor": actor, "limit": 10, "cursor": None}
         with tenant_scope(self.company.tenant_id):
             rule = load_rules(tenant_id=self.company.tenant_id)[DataClass.USAGE]
-        (listed_key,) = list_keys(**page, now=now).rows
+        (listed_key,) = list_keys(**first_page, now=now).rows
         key_filter = KeyFilter(text=self.lookup_id)
-        (found_key,) = find_keys(**page, key_filter=key_filter, now=now).rows
+        (found_key,) = find_keys(**first_page, key_filter=key_filter, now=now).rows
         keys = [listed_key, found_key, find_key(actor=actor, lookup_id=self.lookup_id, now=now)]
         return [
             get_policy(actor=actor).author_email,
-            read_page_of_versions(**page).rows[0].author_email,
+            read_page_of_versions(**first_page).rows[0].author_email,
             find_override(actor=actor, subject=self.team).author_email,
-            list_overrides(**page).rows[0].author_email,
+            list_overrides(**first_page).rows[0].author_email,
             rule.author_email,
-            read_page_of_invitations(**page, now=now).rows[0].invited_by_email,
+            read_page_of_invitations(**first_page, now=now).rows[0].invited_by_email,
             *(key.owner_email for key in keys),
             *(key.created_by_email for key in keys),
             *(key.issued_by_email for key in keys),
@@ -73,7 +73,7 @@ class AuthoredDecisions:
 
 @pytest.fixture
 def decisions() -> AuthoredDecisions:
-    """Make decisions by Dan, an administrator of this company and a developer of another."""
+    """Make decisions by Dan, an administrator of one company and a developer of another."""
     company, other_company = make_company("initech", ACME), make_company("hooli", ACME)
     dan, now = make_colleague(company, Role.ADMINISTRATOR), timezone.now()
     with tenant_scope(other_company.tenant_id):
@@ -95,8 +95,8 @@ def decisions() -> AuthoredDecisions:
     key_request = KeyRequest(
         kind=KeyKind.DEVELOPER, owner_id=dan.user_id, name="Laptop", expires_at=None
     )
-    key = create_key(actor=dan.actor, new=key_request, now=now)
-    return AuthoredDecisions(company, dan, team, key.key.lookup_id)
+    created = create_key(actor=dan.actor, new=key_request, now=now)
+    return AuthoredDecisions(company, dan, team, created.key.lookup_id)
 
 
 def erase_author(decisions: AuthoredDecisions) -> None:

@@ -56,6 +56,7 @@ def add_tenant_data(traced: TracedTenant) -> None:
     traced.tenant.change_policy(content_exclusion={f"{traced.mark}/shop": ["*"]})
     # Captured content without a row in the database, as a killed worker leaves it.
     object_store.store_object(tenant_id, uuid.uuid4(), traced.mark.encode())
+    # The Redis key has braces around the tenant's ID: Redis Cluster's hash tag.
     connect_to_redis().set(f"caret:spend:{{{tenant_id}}}:x", traced.mark)
     connect_to_redis().xadd(REJECTED_STREAM, {"reason": "x", "data": f"{tenant_id} {traced.mark}"})
     # Redis keeps both entries of the stream in one node, where deleted text could remain.
@@ -138,8 +139,8 @@ def test_the_certificate_lists_every_key_as_destroyed(acme: TracedTenant) -> Non
 def test_shredding_requires_a_closed_tenant_confirmation_and_no_hold(
     acme: TracedTenant, folder: Path
 ) -> None:
-    slug, new_hold = acme.company.slug, NewHold("m", "r", user_id=uuid.UUID(acme.ada.user_id))
-    hold = place_hold(actor=acme.company.platform, new=new_hold, now=timezone.now())
+    new_hold = NewHold(name="m", reason="r", user_id=uuid.UUID(acme.ada.user_id))
+    hold_id = place_hold(actor=acme.company.platform, new=new_hold, now=timezone.now())
     for status in (TenantStatus.SUSPENDED, TenantStatus.CLOSING):
         with pytest.raises(CommandError, match="closed"):
             shred_tenant(acme)
@@ -147,13 +148,13 @@ def test_shredding_requires_a_closed_tenant_confirmation_and_no_hold(
     with pytest.raises(CommandError, match="closed"):
         shred_tenant(acme)
     with pytest.raises(CommandError, match="must repeat"):
-        call_command("erase_tenant", slug, confirm="globex", reason="x")
+        call_command("erase_tenant", acme.company.slug, confirm="globex", reason="x")
     set_statuses(acme, TenantStatus.CLOSED)
     with pytest.raises(CommandError, match="hold"):
         shred_tenant(acme)
 
     assert "tenants_user" in find_traces(acme, folder)
-    release_hold(actor=acme.company.platform, hold_id=hold, reason="x", now=timezone.now())
+    release_hold(actor=acme.company.platform, hold_id=hold_id, reason="x", now=timezone.now())
     shred_tenant(acme)
     with pytest.raises(CommandError, match="already requested"):
         shred_tenant(acme)
@@ -226,5 +227,5 @@ def test_a_shredding_with_a_broken_object_store_says_what_is_left(
 def test_policies_of_a_tenant_that_is_not_shredded_cannot_be_deleted(acme: TracedTenant) -> None:
     with tenant_scope(acme.company.tenant_id):
         before = PolicyVersion.objects.count()
-        PolicyVersion.objects.all().delete()
+        PolicyVersion.objects.all().delete()  # row-level security: it deletes no row
         assert PolicyVersion.objects.count() == before

@@ -10,7 +10,8 @@ from typing import Any, Final
 from django.conf import settings
 from django.utils import timezone
 
-from caret.foundation.ids import UserId, uuid7
+from caret.foundation.clock import to_unix_ms
+from caret.foundation.ids import UserId, new_request_id, uuid7
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.permissions import Role
 from tenants.compliance.data_subjects.export_bundle import BundleRequest, write_bundle
@@ -43,7 +44,7 @@ REPOSITORY: Final = "planted-repository"
 @dataclass(frozen=True, slots=True)
 class TracedTenant:
     tenant: ConsentingTenant
-    # A random word in all texts about the developer. A search for it finds all stores with them.
+    # A random word in all texts about the developer. A search for it finds the stores of the texts.
     mark: str
 
     @property
@@ -52,15 +53,18 @@ class TracedTenant:
 
     @property
     def ada(self) -> Person:
+        """The developer whose data is exported and erased."""
         return self.company.developer
 
     @property
     def olga(self) -> Actor:
+        """The owner, who may export and erase the data of other users."""
         return self.company.people[Role.OWNER].actor
 
     def export(
         self, actor: Actor, user_id: str, *, reason: str = "a request by e-mail", **fields: Any
     ) -> BytesIO:
+        """Return an export of the user's personal data. `fields` are those of BundleRequest."""
         out = BytesIO()
         bundle_request = BundleRequest(UserId(user_id), reason, **fields)
         write_bundle(actor=actor, bundle_request=bundle_request, out=out, now=timezone.now())
@@ -92,11 +96,14 @@ def rename_user(traced: TracedTenant) -> None:
 
 
 def add_usage(traced: TracedTenant) -> None:
-    request_id = make_completion(traced.company, traced.ada)
-    now, common = (
-        timezone.now(),
-        {"tenant_id": traced.company.tenant_id, "user_id": traced.ada.user_id},
+    now = timezone.now()
+    request_id = make_completion(
+        traced.company,
+        traced.ada,
+        occurred_at=now,
+        request_id=new_request_id(now_ms=to_unix_ms(now)),
     )
+    common = {"tenant_id": traced.company.tenant_id, "user_id": traced.ada.user_id}
     with tenant_scope(traced.company.tenant_id):
         Outcome.objects.create(
             **common,
@@ -156,8 +163,8 @@ def add_spending(traced: TracedTenant) -> None:
 def add_scim_user(traced: TracedTenant, *, has_account: bool = True) -> None:
     """Add the user to the SCIM directory.
 
-    Without `has_account`, add a SCIM user whose e-mail domain is not verified: Caret gives it no
-    account.
+    With `has_account=False`, add a SCIM user without an account, as Caret does if the tenant has
+    not verified the domain of the e-mail address.
     """
     now = timezone.now()
     with tenant_scope(traced.company.tenant_id):
@@ -197,7 +204,13 @@ def add_retrieval_chunk(traced: TracedTenant) -> None:
 def add_idempotency_record(traced: TracedTenant) -> None:
     ada = traced.ada.actor
     request = IdempotentRequest(
-        ada.tenant_id, ada.rate_limit_key, ada.authority, "once", "POST", "/api/v1/keys", b"{}"
+        tenant_id=ada.tenant_id,
+        caller=ada.rate_limit_key,
+        authority=ada.authority,
+        key="once",
+        method="POST",
+        address="/api/v1/keys",
+        body=b"{}",
     )
     with tenant_scope(traced.company.tenant_id):
         store_response(request, StoredResponse(201, traced.mark.encode()), now=timezone.now())

@@ -46,6 +46,7 @@ def test_a_stale_pid_of_another_program_does_not_prevent_the_start(paths: Embedd
     # As after a restart of the machine: the process ID belongs to another program.
     with subprocess.Popen(["sleep", "600"]) as other_program:
         try:
+            # The first line of the file is the process ID.
             pid_file.write_text("\n".join([str(other_program.pid), *lines[1:]]) + "\n")
 
             with EmbeddedPostgres(paths), _connect_as_owner(paths) as owner:
@@ -95,6 +96,7 @@ def test_a_connection_without_a_password_is_refused(paths: EmbeddedPaths) -> Non
         EmbeddedPostgres(paths),
         pytest.raises(psycopg.OperationalError, match="password"),
     ):
+        # No password file, so that libpq does not read one of this machine's user.
         psycopg.connect(host=str(paths.sockets), dbname="caret", user="caret_app", passfile="/none")
 
 

@@ -92,6 +92,7 @@ def test_without_a_watchdog_grandchildren_survive(supervisor_tag: str, tmp_path:
     with _start_supervisor(supervisor_tag, tmp_path, is_guarded=False) as supervisor:
         supervisor.kill()
 
+    # The kernel ends the shell. Its two `sleep` processes survive.
     wait_until(lambda: len(find_tagged_pids(supervisor_tag)) < 3, timeout_s=60)
     assert find_tagged_pids(supervisor_tag)
 
@@ -107,6 +108,7 @@ def test_an_orderly_stop_leaves_no_grandchildren(supervisor_tag: str, tmp_path: 
             )
         )
         child.start()
+        # The shell and its two `sleep` processes.
         wait_until(lambda: len(find_tagged_pids(supervisor_tag)) >= 3, timeout_s=60)
         child.stop()
         assert find_tagged_pids(supervisor_tag)
@@ -131,8 +133,7 @@ def test_a_watchdog_ignores_the_signals_of_a_terminal(supervisor_tag: str) -> No
         for number in signals:
             os.kill(watchdog.pid, number)
 
-        wait_until(lambda: _read_state(watchdog.pid) in "SZ", timeout_s=60)
-        assert _read_state(watchdog.pid) == "S"  # sleeping; a dead process would be a zombie
+        assert _wait_for_rest(watchdog.pid) == "S"  # sleeping; a dead process would be a zombie
 
 
 def test_a_child_that_ignores_its_signal_is_killed_after_the_grace_period(tmp_path: Path) -> None:
@@ -174,7 +175,7 @@ def test_a_failed_start_names_the_cause_from_the_log_of_this_start(tmp_path: Pat
     assert str(exc_info.value) == (
         f"Engine ended while it started, with status 3: Error: no room. Its log: {log}"
     )
-    assert exc_info.value.log_tail == ""
+    assert exc_info.value.log_tail == ""  # the message contains the cause
 
 
 def _read_state(pid: int) -> str:
@@ -182,9 +183,22 @@ def _read_state(pid: int) -> str:
     return _read_status(pid)["State"][0]
 
 
+def _wait_for_rest(pid: int) -> str:
+    """Wait until the process sleeps or is dead, and return the letter of this state."""
+    states: list[str] = []
+
+    def is_at_rest() -> bool:
+        states.append(_read_state(pid))
+        return states[-1] in "SZ"
+
+    wait_until(is_at_rest, timeout_s=60)
+    return states[-1]
+
+
 def _ignores_signals(pid: int, signals: Sequence[signal.Signals]) -> bool:
-    mask = int(_read_status(pid)["SigIgn"], 16)
-    return all(mask >> (number - 1) & 1 for number in signals)
+    """Return whether the process ignores all these signals."""
+    mask = int(_read_status(pid)["SigIgn"], 16)  # the lowest bit is signal 1
+    return all(mask & (1 << (number - 1)) for number in signals)
 
 
 def _read_status(pid: int) -> dict[str, str]:
@@ -197,14 +211,15 @@ def test_leftover_processes_of_a_home_are_terminated(tmp_path: Path) -> None:
     pipe = subprocess.PIPE
     with subprocess.Popen("cat", env=tag_environment(tag), stdin=pipe, stdout=pipe) as leftover:
         _await_echo(leftover)
-        num_ended = terminate_tagged(home_digest(tmp_path), grace_s=1.0)
+        # Every tag of a home begins with the home's digest.
+        num_ended = terminate_tagged(home_digest(tmp_path), grace_s=60.0)
 
         assert num_ended == 1
-        assert leftover.wait(timeout=5) == -signal.SIGTERM
+        assert leftover.wait(timeout=60) == -signal.SIGTERM
 
 
 def _await_echo(cat: subprocess.Popen[bytes]) -> None:
-    """Wait until the program is loaded: before that, its environment with the tag is empty."""
+    """Wait until the program is loaded. Before, /proc shows no environment, and so no tag."""
     assert cat.stdin is not None
     assert cat.stdout is not None
     cat.stdin.write(b"\n")

@@ -1,5 +1,6 @@
 """The running installation that other tests share: it responds, and has the demo tenants."""
 
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,8 @@ from tests.stack.waiting import wait_until
 
 def test_the_gateway_and_the_console_respond(stack: Stack) -> None:
     for url in (stack.gateway_url, stack.console_url):
-        assert is_responding(f"{url}/healthz")
+        # A response may take longer than the time limit of one check.
+        wait_until(partial(is_responding, f"{url}/healthz"), timeout_s=60)
 
 
 def test_the_demo_tenants_exist(stack: Stack) -> None:

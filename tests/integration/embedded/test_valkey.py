@@ -27,8 +27,9 @@ def _connect(paths: EmbeddedPaths) -> redis.Redis:
 def test_synced_writes_survive_a_kill(paths: EmbeddedPaths) -> None:
     with EmbeddedValkey(paths) as valkey, _connect(paths) as client:
         client.set("kept", "yes")
-        # `appendfsync everysec`: wait until the write is on the disk.
-        assert client.execute_command("WAITAOF", 1, 0, 10_000) == [1, 0]
+        # Valkey syncs each second (`appendfsync everysec`). Wait up to 60,000 ms until the write is
+        # on the disk: in 1 local append-only file, and on 0 replicas.
+        assert client.execute_command("WAITAOF", 1, 0, 60_000) == [1, 0]
         valkey.child.kill()
 
     with EmbeddedValkey(paths), _connect(paths) as client:
@@ -61,10 +62,10 @@ def test_valkey_never_evicts_keys(paths: EmbeddedPaths) -> None:
 def test_celery_can_use_valkey_as_its_broker(services: Services) -> None:
     broker = broker_from_redis_url(services.redis_url)
     with Celery(broker=broker).connection_for_write() as connection:
-        queue = connection.SimpleQueue("test_celery_reaches_it")
+        queue = connection.SimpleQueue("test_celery_can_use_valkey")
         queue.put("hello")
 
-        message = queue.get(timeout=5)
+        message = queue.get(timeout=60)
 
         assert message.payload == "hello"
         message.ack()
@@ -80,17 +81,22 @@ def test_checking_a_worker_raises_no_error_if_valkey_disconnects(paths: Embedded
     with EmbeddedValkey(paths), _connect(paths) as client:
         killer = Thread(target=_kill_waiting_connections, args=(client,))
         killer.start()
-        # No worker runs: the check waits for a response until the connection is closed.
-        is_healthy = is_worker_responding(paths, environment={}, worker="nobody@localhost")
+        results = []
+        # No worker runs: a check waits for a response until the connection is closed. The check
+        # itself gives up soon, so it is repeated until the connection was closed once.
+        while killer.is_alive():
+            results.append(is_worker_responding(paths, environment={}, worker="nobody@localhost"))
         killer.join()
 
-    assert not is_healthy
+    assert results
+    assert not any(results)
 
 
 def _kill_waiting_connections(client: redis.Redis) -> None:
     """Close connections that wait for the worker's response."""
 
     def kill_waiting() -> bool:
+        """Return whether any connection was waiting."""
         waiting = [entry for entry in client.client_list() if entry["cmd"] == "brpop"]
         for entry in waiting:
             client.client_kill_filter(_id=entry["id"])

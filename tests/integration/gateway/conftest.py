@@ -4,17 +4,15 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
 
 import pytest
 
 from caret.local.paths import REPOSITORY
-from tests.benchmarks.installation import UNSHED, create_home
+from tests.benchmarks.installation import create_home
 from tests.functional.gateway.gateway_stack import Site, start_site
-from tests.stack.schemathesis_plugin import pytest_configure as pytest_configure
 
-# 10 s in production; shorter here, because the tests wait for it.
-STALL_S = 1
+# pytest calls the hook by its name in this file.
+from tests.stack.schemathesis_plugin import pytest_configure as pytest_configure
 
 
 @pytest.fixture(scope="session")
@@ -34,18 +32,11 @@ def fake_engine_url() -> Iterator[str]:
             yield f"http://127.0.0.1:{process.stdout.readline().strip()}"
         finally:
             process.stdin.close()
-            process.wait(timeout=5.0)
+            process.wait(timeout=60.0)
 
 
 @pytest.fixture(scope="session")
 def quick_site(fake_engine_url: str) -> Iterator[Site]:
-    """A gateway with a fake engine, shared by the tests that leave them unchanged."""
-    with create_home() as home:
-        # A stalled engine in one test must not cause load shedding in the next.
-        environment = {
-            **home.environment,
-            **UNSHED,
-            "CARET_MAX_ENGINE_STALL_S": str(STALL_S),
-        }
-        with start_site(replace(home, environment=environment), fake_engine_url) as site:
-            yield site
+    """A gateway with a fake engine, shared by tests. They must not stop or reconfigure it."""
+    with create_home() as home, start_site(home, fake_engine_url) as site:
+        yield site

@@ -4,9 +4,14 @@
 ends. A completion of up to SHORT_TOKENS is sent at once. A longer one gets a token each 2 ms until
 `max_tokens`, or until the client disconnects. `GET /streams` returns the number of running
 completions, and `GET /v1/models` returns the model of the stack's pools. `GET /fault/NAME` sets the
-fault of later completions: a name in `faults.py`, `none`, or `short`, with which every completion
-ends after SHORT_TOKENS. An unknown fault gets 404. Any other GET request gets an empty response,
-and any other POST request gets 404.
+fault of later completions: a name in `faults.py`, `none`, or one of these:
+
+- `short`: every completion ends after SHORT_TOKENS.
+- `held`: a longer completion pauses after HELD_TOKENS until the fault is another one, or until the
+  client disconnects. So a test can act while it runs, however slow the machine is.
+
+An unknown fault gets 404. Any other GET request gets an empty response, and any other POST request
+gets 404.
 """
 
 import asyncio
@@ -18,7 +23,10 @@ from urllib.parse import unquote
 from tests.integration.gateway.faults import FAULTS, STALLS, send_fault
 
 SHORT_TOKENS: Final = 4
-_TOKEN_S: Final = 0.002
+HELD_TOKENS: Final = 16  # enough for a first text that the gateway's filter forwards
+_TOKEN_S: Final = 0.002  # between two tokens
+_HOLD_POLL_S: Final = 0.01
+_NO_FAULTS: Final = ("none", "short", "held")
 _HEAD: Final = (
     b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
 )
@@ -56,9 +64,9 @@ class FakeEngine:
         body = json.loads(request_body)
         self.num_streams += 1
         try:
-            if self.fault in ("none", "short"):
+            if self.fault in _NO_FAULTS:
                 limit = SHORT_TOKENS if self.fault == "short" else body["max_tokens"]
-                await _stream(writer, max_tokens=limit)
+                await self._stream(reader, writer, max_tokens=limit)
             else:
                 await send_fault(self.fault, reader, writer)
         finally:
@@ -72,28 +80,41 @@ class FakeEngine:
             body = _MODELS
         elif path.startswith("/fault/"):
             fault = unquote(path.removeprefix("/fault/"))
-            if fault not in ("none", "short", *FAULTS, *STALLS):
+            if fault not in (*_NO_FAULTS, *FAULTS, *STALLS):
                 return _NOT_FOUND
             self.fault = fault
         return b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%b" % (len(body), body)
 
-
-async def _stream(writer: asyncio.StreamWriter, *, max_tokens: int) -> None:
-    writer.write(_HEAD)
-    for number in range(1, max_tokens + 1):
-        if max_tokens > SHORT_TOKENS:
-            await asyncio.sleep(_TOKEN_S)
-        if writer.is_closing():
-            raise ConnectionResetError
-        is_last = number == max_tokens
-        choice = {"index": 0, "text": f"t{number} ", "finish_reason": "length" if is_last else None}
-        usage = {"completion_tokens": number}
-        writer.write(_chunk(json.dumps({"choices": [choice], "usage": usage}).encode()))
+    async def _stream(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, max_tokens: int
+    ) -> None:
+        writer.write(_HEAD)
+        for number in range(1, max_tokens + 1):
+            if max_tokens > SHORT_TOKENS:
+                await asyncio.sleep(_TOKEN_S)
+            while self.fault == "held" and number > HELD_TOKENS:
+                await asyncio.sleep(_HOLD_POLL_S)
+                _check_connection(reader, writer)
+            _check_connection(reader, writer)
+            is_last = number == max_tokens
+            reason = "length" if is_last else None
+            choice = {"index": 0, "text": f"t{number} ", "finish_reason": reason}
+            usage = {"completion_tokens": number}
+            writer.write(_chunk(json.dumps({"choices": [choice], "usage": usage}).encode()))
+            await writer.drain()
+        usage_at_end = {
+            "completion_tokens": max_tokens,
+            "prompt_tokens_details": {"cached_tokens": 0},
+        }
+        writer.write(_chunk(json.dumps({"choices": [], "usage": usage_at_end}).encode()))
+        writer.write(_chunk(b"[DONE]") + b"0\r\n\r\n")
         await writer.drain()
-    usage_at_end = {"completion_tokens": max_tokens, "prompt_tokens_details": {"cached_tokens": 0}}
-    writer.write(_chunk(json.dumps({"choices": [], "usage": usage_at_end}).encode()))
-    writer.write(_chunk(b"[DONE]") + b"0\r\n\r\n")
-    await writer.drain()
+
+
+def _check_connection(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Raise ConnectionResetError if the client has disconnected."""
+    if writer.is_closing() or reader.at_eof():
+        raise ConnectionResetError
 
 
 def _chunk(data: bytes) -> bytes:

@@ -26,6 +26,7 @@ FAULTS: Final = {
     "a redirect": b"HTTP/1.1 302 Found\r\nlocation: http://127.0.0.1:9/\r\n"
     b"content-length: 0\r\n\r\n",
     "an endless line": _HEAD + b"data: " + b"x" * 4_000_000,
+    # The chunk announces 0xffff bytes and has only a few.
     "half a chunk": b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nffff\r\ndata: ",
     "an abort": _HEAD + _WORD + b'data: {"choices":[{"text":"","finish_reason":"abort"}]}\n\n',
 }

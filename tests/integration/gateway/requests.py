@@ -4,7 +4,9 @@ from typing import Final
 
 from tests.functional.gateway.gateway_stack import Frame, Site, request_completion
 
-_PATHS: Final = [f"src/module_{number}.py" for number in range(12)]
+# The gateway prefers one replica for each path, by a hash. With 24 paths, it is practically certain
+# that each of two replicas serves some of them.
+PATHS: Final = [f"src/module_{number}.py" for number in range(24)]
 
 
 def small_frame(site: Site, **fields: object) -> Frame:
@@ -13,10 +15,10 @@ def small_frame(site: Site, **fields: object) -> Frame:
 
 
 async def find_serving_replicas(site: Site) -> set[str]:
-    """Return the replicas that serve files with many different paths."""
+    """Complete in files with different paths, and return the replicas that served them."""
     replicas = set()
     async with site.stream() as stream:
-        for path in _PATHS:
+        for path in PATHS:
             _, done = await request_completion(stream, small_frame(site, path=path))
             replicas.add(done["meta"]["replica"])
     return replicas

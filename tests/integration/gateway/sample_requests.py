@@ -9,7 +9,8 @@ class SampleRequest:
     path: str
     body: dict[str, Any]
     is_streamed: bool
-    length_field: tuple[str, ...]  # path of the token limit in the body
+    # Names that lead to the token limit in the body, such as ("options", "num_predict").
+    length_field: tuple[str, ...]
 
     def body_with(self, max_tokens: int) -> dict[str, Any]:
         *outer, last = self.length_field
@@ -27,7 +28,10 @@ def _both_forms(
     path: str, body: dict[str, Any], field: tuple[str, ...] = _MAX_TOKENS_FIELD
 ) -> tuple[SampleRequest, SampleRequest]:
     whole, streamed = ({**body, "stream": is_streamed} for is_streamed in (False, True))
-    return SampleRequest(path, whole, False, field), SampleRequest(path, streamed, True, field)
+    return (
+        SampleRequest(path, whole, is_streamed=False, length_field=field),
+        SampleRequest(path, streamed, is_streamed=True, length_field=field),
+    )
 
 
 _SAMPLES: Final = (
@@ -39,7 +43,8 @@ _SAMPLES: Final = (
     ),
     *_both_forms("/api/generate", {"prompt": "x = ", "suffix": "\n"}, ("options", "num_predict")),
     *_both_forms("/api/chat", {"messages": _MESSAGES}, ("options", "num_predict")),
-    # Requests of Tabby's agent are never streamed and have no token limit: the gateway ignores it.
+    # Tabby's agent requests no streaming and sets no token limit. If such a request has the field
+    # `max_tokens` nevertheless, the gateway ignores the field.
     SampleRequest(
         "/v1/completions",
         {"segments": {"prefix": "x = ", "suffix": "\n"}},

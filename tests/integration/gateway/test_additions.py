@@ -56,15 +56,25 @@ def site(fake_engine_url: str) -> Iterator[Site]:
 def connection(site: Site) -> Iterator[redis.Redis]:
     with redis.Redis.from_url(site.home.paths.redis_url.read_text().strip()) as connection:
         yield connection
+        # Remove the replicas that the test has added.
         connection.delete(ADDITIONS)
         connection.incr(ADDITIONS_VERSION)  # so that the gateway reads the change
 
 
 def _operator(role: OperatorRole = OperatorRole.ADMIN) -> OperatorView:
-    return OperatorView(uuid.UUID(int=1), "ola", "Ola", role, NOW, None, "")
+    return OperatorView(
+        id=uuid.UUID(int=1),
+        handle="ola",
+        name="Ola",
+        role=role,
+        created_at=NOW,
+        disabled_at=None,
+        password_version="",
+    )
 
 
 def _other_url(site: Site) -> str:
+    """Return the URL of the same engine under another host name, `localhost`."""
     return site.engine_url.replace("127.0.0.1", "localhost")
 
 
@@ -108,19 +118,22 @@ async def _remove_replica(
         "pool": POOL,
         "replica": _other_url(site).removeprefix("http://"),
         "reason": "Repaired",
-    }
+    } | fields
     remove_replica(
         connection,
         operator=_operator(),
-        removal=RemovalRequest(**form_fields | fields),
+        removal=RemovalRequest(**form_fields),
         fleet=fleet,
         now=NOW,
     )
 
 
 async def _wait_for_membership(site: Site, replica: str, *, is_member: bool) -> bool:
+    """Wait until the gateway has the replica in the pool, or has it no longer."""
+
     async def is_as_expected() -> bool:
-        return (replica in list_replicas_by_pool(await _read_metrics(site))[POOL]) == is_member
+        replicas = list_replicas_by_pool(await _read_metrics(site))[POOL]
+        return (replica in replicas) == is_member
 
     return await wait_until(is_as_expected)
 
@@ -161,7 +174,7 @@ async def test_a_forged_addition_in_redis_receives_no_prompts(
     async with _ForbiddenListener() as (url, connections):
         added = await _add_replica(connection, site)
         field = f"{POOL} {added}".encode()
-        addition = decode_replica_change(connection.hget(ADDITIONS, field))  # type: ignore[arg-type]
+        addition = decode_replica_change(connection.hget(ADDITIONS, field))  # type: ignore[arg-type]  # it exists
         connection.hset(ADDITIONS, field, encode_replica_change(replace(addition, url=url)))
         connection.incr(ADDITIONS_VERSION)
 
@@ -213,7 +226,7 @@ class _ForbiddenListener:
         ({"kv_events": "tcp://10.9.9.9:5557"}, "kv_events"),
         ({"kv_events": "tcp://localhost"}, "kv_events"),
         ({"kv_events": "http://localhost:5557"}, "kv_events"),
-        ({"speculation": "suffix"}, "speculation"),
+        ({"speculation": "suffix"}, "speculation"),  # not in ALLOWED_SPECULATION
         ({"reason": "  "}, "reason"),
     ],
 )
@@ -257,8 +270,8 @@ async def test_conflicting_or_forbidden_changes_are_refused(
 async def test_a_pool_without_allowed_networks_accepts_no_replica(
     site: Site, connection: redis.Redis
 ) -> None:
-    fleet = FleetView({POOL: frozenset()}, {}, frozenset())
-    addition = AdditionRequest(POOL, "http://localhost:1", "Ticket 4711")
+    fleet = FleetView(replicas_by_pool={POOL: frozenset()}, allowed_hosts={}, drained=frozenset())
+    addition = AdditionRequest(pool=POOL, url="http://localhost:1", reason="Ticket 4711")
 
     with pytest.raises(Conflict, match="does not allow you to add replicas"):
         add_replica(connection, operator=_operator(), addition=addition, fleet=fleet, now=NOW)
@@ -299,6 +312,6 @@ async def test_a_concurrent_change_is_refused(site: Site, connection: redis.Redi
     await _add_replica(connection, site)
 
     with pytest.raises(Conflict, match="Another operator"):
-        store.change_entry(connection, "demo-fast a:1", b"", is_set=True, version=version_before)
+        store.change_entry(connection, f"{POOL} a:1", b"", is_set=True, version=version_before)
 
     assert len(read_additions(connection).replicas) == 1

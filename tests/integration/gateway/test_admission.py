@@ -12,12 +12,14 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from http import HTTPStatus
+from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 import pytest
 import redis
 
+from caret.client.websocket_client import CompletionStream
 from caret.contracts.policy import PolicyLimits, RateLimit, TenantPolicy, Tier
 from caret.contracts.usage import CompletionRecord
 from caret.foundation.postgres.tenant_scope import tenant_scope
@@ -41,16 +43,20 @@ from tests.functional.gateway.gateway_stack import (
     start_site,
     wait_until,
 )
+from tests.integration.gateway.engine_control import held_engine
 from tests.stack.ports import free_port
 
 HANG_S: Final = 10.0  # how long Redis hangs
-_TIMEOUT_S: Final = 20.0
+_TIMEOUT_S: Final = 60.0
+_MAX_TRIES: Final = 10
 _FRAME: Final[Frame] = {
     "mode": "fim",
     "prefix": "def area(self):\n    return self.",
     "suffix": "\n",
 }
-_LONG_TOKENS: Final = 512  # the fake engine takes a second for them
+_LONG_TOKENS: Final = 512  # a held engine pauses before it has written them
+_SUPERSEDED_S: Final = 2.0  # until a request is superseded; usually it takes milliseconds
+_UNAVAILABLE: Final = "rate_limits.store_unavailable"  # in the gateways' log
 
 
 @pytest.fixture
@@ -107,14 +113,25 @@ async def _await_known(site: Site, key: str) -> None:
 
 
 async def test_two_gateways_share_one_rate_limit(site: Site) -> None:
+    """Gateways share a rate only while Redis responds in time, which a busy machine may prevent.
+
+    Then they log this, and the test tries again with new gateways and a new tenant.
+    """
     limits = PolicyLimits(user=RateLimit(per_minute=1, burst=8))
-    key = _publish_tenant(site, limits=limits)
-    with _second_gateway(site) as second:
-        for gateway in (site, second):
-            await _await_known(gateway, key)
+    for _ in range(_MAX_TRIES):
+        key = _publish_tenant(site, limits=limits)
+        with _second_gateway(site) as second:
+            for gateway in (site, second):
+                await _await_known(gateway, key)
 
-        responses = [*await _send_requests(site, key, 6), *await _send_requests(second, key, 6)]
+            responses = [*await _send_requests(site, key, 6), *await _send_requests(second, key, 6)]
+        if _UNAVAILABLE not in _read_log(site):
+            break
+        await asyncio.to_thread(site.gateway.child.stop)
+        _log_file(site).write_text("")
+        await asyncio.to_thread(site.launch_gateway)
 
+    assert _UNAVAILABLE not in _read_log(site), "Redis was too slow in every try"
     statuses = Counter(status for status, _ in responses)
     waits = [int(wait) for status, wait in responses if wait is not None]
     assert statuses[HTTPStatus.OK] + statuses[HTTPStatus.TOO_MANY_REQUESTS] == 12
@@ -125,7 +142,16 @@ async def test_two_gateways_share_one_rate_limit(site: Site) -> None:
     assert all(0 < wait <= 60 for wait in waits)
 
 
+def _log_file(site: Site) -> Path:
+    return site.home.paths.logs / "gateway.log"
+
+
+def _read_log(site: Site) -> str:
+    return _log_file(site).read_text()
+
+
 async def test_an_exhausted_token_quota_does_not_affect_another_tenant(site: Site) -> None:
+    # One token is less than any request needs.
     key = _publish_tenant(site, limits=PolicyLimits(tokens_per_day={Tier.FAST: 1}))
     await _await_known(site, key)
 
@@ -142,24 +168,47 @@ async def test_a_newer_request_on_one_gateway_supersedes_an_older_on_another(
 ) -> None:
     frame = {**_FRAME, "path": "src/plan.py", "repository": {"name": "shop"}}
     with _second_gateway(site) as second:
-        async with site.stream() as stream, second.stream() as second_stream:
-            older = {**frame, "id": site.new_id(), "max_tokens": _LONG_TOKENS}
-            await stream.send({"type": "complete", **older})
-            await stream.receive()  # it has begun
-            _, newer_done = await request_completion(
-                second_stream, {**frame, "id": site.new_id(), "max_tokens": 4}
-            )
-            while (older_done := await stream.receive())["type"] != "done":
-                pass
+        async with (
+            held_engine(site.engine_url),  # the older completion ends only if it is superseded
+            site.stream() as stream,
+            second.stream() as second_stream,
+        ):
+            # A gateway that has just started may miss the first messages of the other one.
+            for _ in range(_MAX_TRIES):
+                older = {**frame, "id": site.new_id(), "max_tokens": _LONG_TOKENS}
+                await stream.send({"type": "complete", **older})
+                await stream.receive()  # a first frame: the older completion has begun
+                _, newer_done = await request_completion(
+                    second_stream, {**frame, "id": site.new_id(), "max_tokens": 4}
+                )
+                older_done = await _await_end(stream, older["id"])
+                if older_done["finish_reason"] == "superseded":
+                    break
 
     assert older_done["finish_reason"] == "superseded"
     assert newer_done["finish_reason"] in ("stop", "length", "filtered")
 
 
+async def _await_end(stream: CompletionStream, frame_id: str) -> Frame:
+    """Return the last frame of the completion. Cancel it if it does not end by itself."""
+    try:
+        async with asyncio.timeout(_SUPERSEDED_S):
+            return await _read_end(stream)
+    except TimeoutError:
+        await stream.send({"type": "cancel", "id": frame_id})
+        return await _read_end(stream)
+
+
+async def _read_end(stream: CompletionStream) -> Frame:
+    while (done := await stream.receive())["type"] != "done":
+        pass
+    return done
+
+
 async def test_completions_continue_while_redis_hangs_and_are_ingested_once(
     site: Site, database: None
 ) -> None:
-    company = await in_thread(lambda: make_company("initech", {}))
+    company = await in_thread(lambda: make_company("initech", names={}))
     limits = PolicyLimits(
         tenant=RateLimit(per_minute=6_000, burst=1_000), tokens_per_day={Tier.FAST: 10**9}
     )
@@ -173,8 +222,8 @@ async def test_completions_continue_while_redis_hangs_and_are_ingested_once(
         delivered = {r.request_id for r in site.records() if isinstance(r, CompletionRecord)}
         return delivered >= set(request_ids)
 
-    # More than one request a second: a request that waited for Redis would take two seconds.
-    assert len(request_ids) > HANG_S
+    # Requests that waited for Redis would take two seconds each.
+    assert len(request_ids) > HANG_S / 2 + 1
     assert await wait_until(are_delivered, timeout_s=_TIMEOUT_S), "not all records were delivered"
     row_counts = await in_thread(lambda: _count_ingested(site, company))
     assert row_counts == dict.fromkeys(request_ids, 1)
@@ -191,7 +240,7 @@ async def _hang_redis(site: Site) -> AsyncIterator[None]:
 
 
 async def _complete_for(site: Site, key: str, seconds: float) -> list[str]:
-    """Request completions one after the other."""
+    """Request completions one after the other, and return their request IDs."""
     request_ids = []
     until_s = time.monotonic() + seconds
     async with site.stream(key) as stream:

@@ -77,6 +77,7 @@ async def is_known(site: Site, tenant: Tenant) -> bool:
 
 
 async def complete(site: Site, tenant: Tenant, prefix: str, **outcome: Any) -> None:
+    """Request a completion as soon as the gateway knows the tenant."""
     assert await wait_until(lambda: is_known(site, tenant)), "the gateway does not know the tenant"
     async with site.stream(tenant.key) as stream:
         await request_with_outcome(site, stream, prefix, **outcome)
@@ -85,7 +86,7 @@ async def complete(site: Site, tenant: Tenant, prefix: str, **outcome: Any) -> N
 async def request_with_outcome(
     site: Site, stream: CompletionStream, prefix: str, **outcome: Any
 ) -> None:
-    """Request a completion. If `outcome` has fields, report that it was accepted, with them."""
+    """Request a completion. If `outcome` has fields, report an `accepted` outcome with them."""
     identifier = site.new_id()
     frame = {"type": "complete", "id": identifier, "mode": "fim", "path": "a.txt", "max_tokens": 2}
     await stream.send({**frame, "prefix": prefix})
@@ -105,8 +106,13 @@ async def wait_for_prefixes(tenant: Tenant, *, last: str) -> list[str]:
             for item in tenant.sent_items()
         )
 
-    assert await wait_until(is_sent, timeout_s=10.0), f"{last!r} was not sent"
+    assert await wait_until(is_sent), f"{last!r} was not sent"
     return [item.prefix for item in tenant.sent_items() if isinstance(item, CapturedCompletion)]
+
+
+async def has_edit(tenant: Tenant) -> bool:
+    """Return True if the edit was sent, which may come later than the completion."""
+    return any(isinstance(item, CapturedSuggestionEdit) for item in tenant.sent_items())
 
 
 async def test_content_is_sent_sealed_if_tenant_and_user_consent(quick_site: Site) -> None:
@@ -115,6 +121,7 @@ async def test_content_is_sent_sealed_if_tenant_and_user_consent(quick_site: Sit
     await complete(quick_site, tenant, "planted = ", chars=1, text="edited = 1")
 
     await wait_for_prefixes(tenant, last="planted = ")
+    assert await wait_until(lambda: has_edit(tenant)), "the edit of the suggestion was not sent"
     address = quick_site.home.paths.redis_url.read_text().strip()
     with redis.Redis.from_url(address) as connection:
         entries = cast(Entries, connection.xrange(CONTENT))
@@ -155,22 +162,23 @@ async def test_a_withdrawal_stops_capture_on_an_open_connection(quick_site: Site
 
         tenant.publish(is_allowed_by_tenant=True, is_allowed_by_user=False)
 
-        # Content arrives in the order in which it was sent. So once content of the barrier tenant
-        # has arrived, any content of `tenant` that was sent before it has arrived, too.
-        async def is_withdrawn() -> bool:
-            before = len(tenant.sent_items())
+        # The gateway learns of the withdrawal a moment later, so completions are repeated. Content
+        # arrives in the order in which it was sent. So once content of the barrier tenant has
+        # arrived, any content of `tenant` that was sent before it has arrived, too.
+        async def is_new_content_withheld() -> bool:
+            num_before = len(tenant.sent_items())
             barrier_tenant = make_tenant(quick_site)
             await request_with_outcome(quick_site, stream, "between = ")
             await complete(quick_site, barrier_tenant, "barrier = ")
             await wait_for_prefixes(barrier_tenant, last="barrier = ")
-            return len(tenant.sent_items()) == before
+            return len(tenant.sent_items()) == num_before
 
-        assert await wait_until(is_withdrawn, timeout_s=20.0)
+        assert await wait_until(is_new_content_withheld)
         await request_with_outcome(quick_site, stream, "after = ", chars=1, text="edited after")
 
     # Consent that is given again must not release content from before.
     tenant.publish(is_allowed_by_tenant=True, is_allowed_by_user=True)
-    second_tenant = make_tenant(quick_site)
-    await complete(quick_site, second_tenant, "last = ")
-    await wait_for_prefixes(second_tenant, last="last = ")
+    last_barrier_tenant = make_tenant(quick_site)
+    await complete(quick_site, last_barrier_tenant, "last = ")
+    await wait_for_prefixes(last_barrier_tenant, last="last = ")
     assert not any("after" in str(item) for item in tenant.sent_items())

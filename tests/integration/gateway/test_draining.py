@@ -1,7 +1,6 @@
 """Replicas drained by operators, with real gateways and a real Valkey; the engine is a fake."""
 
 import asyncio
-import time
 import uuid
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -16,10 +15,11 @@ from tenants.fleet.pools.draining import DrainRequest, LastReplicaOfPool, read_d
 from tenants.fleet.pools.scraping.metric_samples import parse_metrics
 from tests.benchmarks.installation import create_home
 from tests.functional.gateway.gateway_stack import Site, request_completion, start_site, wait_until
+from tests.integration.gateway.engine_control import held_engine
 from tests.integration.gateway.requests import find_serving_replicas, small_frame
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
-LONG_TOKENS = 400  # the fake engine takes at least 0.8 s for them
+LONG_TOKENS = 64  # a held engine pauses before it has written them
 
 
 @pytest.fixture(scope="module")
@@ -37,26 +37,36 @@ def site(fake_engine_url: str) -> Iterator[Site]:
 def connection(site: Site) -> Iterator[redis.Redis]:
     with redis.Redis.from_url(site.home.paths.redis_url.read_text().strip()) as connection:
         yield connection
+        # Undrain the replicas that the test has drained.
         for replica in read_drains(connection).drained:
             _set_drain(connection, site, replica, is_drained=False)
 
 
 def _operator(role: OperatorRole = OperatorRole.ADMIN) -> OperatorView:
-    return OperatorView(uuid.UUID(int=1), "ola", "Ola", role, NOW, None, "")
+    return OperatorView(
+        id=uuid.UUID(int=1),
+        handle="ola",
+        name="Ola",
+        role=role,
+        created_at=NOW,
+        disabled_at=None,
+        password_version="",
+    )
 
 
 def _replicas(site: Site) -> list[str]:
+    """Return the names of the two replicas, such as `127.0.0.1:8000`."""
     address = site.engine_url.removeprefix("http://")
     return [address, address.replace("127.0.0.1", "localhost")]
 
 
 def _set_drain(connection: redis.Redis, site: Site, replica: str, **fields: object) -> None:
     all_replicas = frozenset(_replicas(site))
-    defaults = {"is_drained": True, "reason": "Ticket 4711"} | fields
+    request_fields = {"is_drained": True, "reason": "Ticket 4711"} | fields
     set_drain(
         connection,
         operator=_operator(),
-        drain_request=DrainRequest(replica, **defaults),  # type: ignore[arg-type]  # fields of any type, as tests pass them
+        drain_request=DrainRequest(replica, **request_fields),  # type: ignore[arg-type]  # fields of any type, as tests pass them
         replicas_by_pool={"demo-fast": all_replicas, "demo-quality": all_replicas},
         now=NOW,
     )
@@ -75,27 +85,28 @@ async def test_a_drained_replica_finishes_its_requests_and_gets_no_new_ones(
 ) -> None:
     first, second = _replicas(site)
     async with site.stream() as stream:
-        completion = asyncio.create_task(
-            request_completion(stream, small_frame(site, max_tokens=LONG_TOKENS, path="a.py"))
-        )
+        async with held_engine(site.engine_url):
+            completion = asyncio.create_task(
+                request_completion(stream, small_frame(site, max_tokens=LONG_TOKENS, path="a.py"))
+            )
 
-        async def is_under_way() -> bool:
-            return await _read_metric(site, "caret_replica_requests_in_flight") == 1
+            async def is_under_way() -> bool:
+                return await _read_metric(site, "caret_replica_requests_in_flight") == 1
 
-        assert await wait_until(is_under_way)
-        busy = (
-            first
-            if await _read_metric(site, "caret_replica_requests_in_flight", replica=first)
-            else second
-        )
-        _set_drain(connection, site, busy)
+            assert await wait_until(is_under_way)
+            busy = (
+                first
+                if await _read_metric(site, "caret_replica_requests_in_flight", replica=first)
+                else second
+            )
+            _set_drain(connection, site, busy)
 
-        async def is_drained() -> bool:
-            return await _is_drained(site, busy)
+            async def is_drained() -> bool:
+                return await _is_drained(site, busy)
 
-        assert await wait_until(is_drained)
-        assert not completion.done()
-        serving_replicas = await find_serving_replicas(site)
+            assert await wait_until(is_drained)
+            serving_replicas = await find_serving_replicas(site)
+            assert not completion.done()
         _, done = await completion
 
     assert serving_replicas == {first, second} - {busy}
@@ -104,18 +115,16 @@ async def test_a_drained_replica_finishes_its_requests_and_gets_no_new_ones(
     assert done["meta"]["generated_tokens"] == LONG_TOKENS
 
 
-async def test_a_gateway_applies_a_drain_within_a_second(
-    site: Site, connection: redis.Redis
-) -> None:
+async def test_a_gateway_applies_a_drain_soon(site: Site, connection: redis.Redis) -> None:
     replica, _ = _replicas(site)
-    began_s = time.monotonic()
 
     _set_drain(connection, site, replica)
 
     async def is_drained() -> bool:
         return await _is_drained(site, replica)
 
-    assert await wait_until(is_drained, timeout_s=1.0), f"not within {time.monotonic() - began_s} s"
+    # It takes less than a second, but longer on a busy machine.
+    assert await wait_until(is_drained, timeout_s=10.0)
 
 
 async def test_a_restarted_gateway_knows_the_drained_replica(

@@ -2,8 +2,10 @@
 
 import json
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from http import HTTPStatus
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -37,6 +39,7 @@ CANARY = "canary_width_of_the_shop"  # customers' text: no file and no record ma
 PREFIX = f"def area({CANARY}):\n    return "
 SUFFIX = "w * 2\n"
 ANSWER = make_answer(f"def area({CANARY}):\n    return {CANARY} * 2\n")
+CUT_OFF_ANSWER = ANSWER[:60]  # without the marker at the end of the editable region
 EDIT = {"start_line": 1, "end_line": 2, "text": f"    return {CANARY} * 2\n"}
 # The user's recent edit: in line 0, they renamed the parameter `w`.
 RENAMED = {
@@ -57,11 +60,13 @@ class EditSite:
     engine: ScriptedEngine
 
     def frame(self, **fields: Any) -> Frame:
+        """Return the fields of a request for an edit."""
         frame = {"id": self.site.new_id(), "mode": "edit", "path": "area.py", "prefix": PREFIX}
         more = {"suffix": SUFFIX, "recent_edits": [RENAMED], "diagnostics": [UNDEFINED]}
         return {**frame, **more, **fields}
 
     def prompt_of(self, body: dict[str, Any]) -> str:
+        """Return the text of the prompt in a request to the engine."""
         text: str = TOKENIZER._plain.decode(body["prompt"], skip_special_tokens=False)
         return text
 
@@ -91,7 +96,7 @@ def edit_site() -> Iterator[EditSite]:
 @pytest.fixture(autouse=True)
 def _reset_engine(edit_site: EditSite) -> None:
     engine = edit_site.engine
-    engine.text, engine.finish_reason, engine.wait_s = ANSWER, "stop", 0.0
+    engine.text, engine.finish_reason, engine.is_held = ANSWER, "stop", False
     engine.requests.clear()
 
 
@@ -151,9 +156,18 @@ async def test_outcomes_of_an_edit_are_recorded_and_its_text_is_not(edit_site: E
     ]
     with redis.Redis.from_url(site.home.paths.redis_url.read_text().strip()) as connection:
         assert CANARY not in str(connection.xrange(USAGE_STREAM))
-    files = [path for path in site.home.paths.home.rglob("*") if path.is_file()]
-    assert any(request_id.encode() in path.read_bytes() for path in files)  # the journal
-    assert not any(CANARY.encode() in path.read_bytes() for path in files)
+    contents = _read_files(site.home.paths.home)
+    assert any(request_id.encode() in content for content in contents)  # the journal
+    assert not any(CANARY.encode() in content for content in contents)
+
+
+def _read_files(folder: Path) -> list[bytes]:
+    """Return the contents of all files, except those that are deleted meanwhile."""
+    contents = []
+    for path in folder.rglob("*"):
+        with suppress(FileNotFoundError):
+            contents += [path.read_bytes()] if path.is_file() else []
+    return contents
 
 
 def _outcomes(site: Site, request_id: str) -> list[OutcomeRecord]:
@@ -169,8 +183,8 @@ async def _has_outcomes(site: Site, request_id: str, count: int) -> bool:
     ("text", "engine_reason", "finish_reason", "filter_reason"),
     [
         (make_answer(f"def area({CANARY}):\n    return w * 2\n"), "stop", "stop", "no_change"),
-        (ANSWER[:60], "length", "length", ""),
-        (ANSWER[:60], "stop", "filtered", "unfinished"),
+        (CUT_OFF_ANSWER, "length", "length", ""),
+        (CUT_OFF_ANSWER, "stop", "filtered", "unfinished"),
         (make_answer("def area(:\n    return\n"), "stop", "filtered", "syntax"),
     ],
     ids=["no change", "too long", "unfinished", "broken"],
@@ -187,7 +201,8 @@ async def test_unfinished_invalid_or_unchanged_edits_are_not_proposed(
     assert done["meta"]["filter_reason"] == filter_reason
 
 
-TOO_LONG = RENAMED | {"added": "x" * MAX_RECENT_EDITS_CHARS}  # its path counts, too
+# One edit with more than MAX_RECENT_EDITS_CHARS, because its path and removed text count, too.
+TOO_LONG = RENAMED | {"added": "x" * MAX_RECENT_EDITS_CHARS}
 
 
 @pytest.mark.parametrize(
@@ -203,6 +218,7 @@ TOO_LONG = RENAMED | {"added": "x" * MAX_RECENT_EDITS_CHARS}  # its path counts,
             "too_large",
             "message",
         ),
+        # Only the mode `edit` allows recent edits and diagnostics.
         ({"mode": "inline", "diagnostics": []}, "invalid_field", "recent_edits"),
         ({"mode": "block", "recent_edits": []}, "invalid_field", "diagnostics"),
     ],
@@ -224,10 +240,10 @@ async def test_edits_of_two_tenants_share_no_prefix_cache(edit_site: EditSite) -
         async with edit_site.site.stream(key) as stream:
             await _request(stream, edit_site.frame())
 
-    first, repeated, of_neighbour = edit_site.engine.requests
-    assert first["prompt"] == repeated["prompt"] == of_neighbour["prompt"]
+    first, repeated, by_globex = edit_site.engine.requests
+    assert first["prompt"] == repeated["prompt"] == by_globex["prompt"]
     assert first["cache_salt"] == repeated["cache_salt"]
-    assert first["cache_salt"] != of_neighbour["cache_salt"]
+    assert first["cache_salt"] != by_globex["cache_salt"]
 
 
 async def test_content_exclusion_applies_to_recent_edits(edit_site: EditSite) -> None:
@@ -257,7 +273,7 @@ async def test_a_policy_without_the_mode_refuses_it(edit_site: EditSite) -> None
 
 async def test_a_revoked_key_ends_an_edit_in_flight(edit_site: EditSite) -> None:
     snapshot, key = await edit_site.publish_tenant()
-    edit_site.engine.wait_s = 25.0  # the revocation must end the request much earlier
+    edit_site.engine.is_held = True  # so only the revocation can end the request
     async with edit_site.site.open_websocket(key) as socket:
         await socket.send(json.dumps({"type": "complete", **edit_site.frame()}))
 
@@ -275,10 +291,11 @@ async def test_a_revoked_key_ends_an_edit_in_flight(edit_site: EditSite) -> None
         frame = await receive(socket)
         with pytest.raises(ConnectionClosed) as closed:
             await receive(socket)
+    edit_site.engine.is_held = False
 
     assert (frame["type"], frame["code"]) == ("error", "revoked_api_key")
     assert closed.value.rcvd is not None
-    assert closed.value.rcvd.code == 4401  # the key has ended
+    assert closed.value.rcvd.code == 4401  # the API key is no longer valid
 
 
 async def test_a_model_without_an_edit_format_offers_no_edits(quick_site: Site) -> None:

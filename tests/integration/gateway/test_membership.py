@@ -15,18 +15,17 @@ from tests.benchmarks.installation import create_home
 from tests.fakes.dns_server import DnsServer, dns_server_in_thread
 from tests.fakes.scripted_engine import ScriptedEngine, scripted_engine
 from tests.functional.gateway.gateway_stack import (
-    Frame,
     Site,
     request_completion,
     start_site,
     wait_until,
 )
+from tests.integration.gateway.requests import find_serving_replicas
 from tests.stack.ports import free_port
 
 NAME = "engines.caret.test"
-ONE, TWO = "127.0.0.1", "127.0.0.2"
-PATHS = [f"src/module_{number}.py" for number in range(12)]
-TIMEOUT_S = 15.0  # the gateway resolves the name every five seconds
+ONE, TWO = "127.0.0.1", "127.0.0.2"  # hosts of the engines; both use the same port
+TIMEOUT_S = 60.0  # the gateway resolves the name every five seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,15 +56,8 @@ class Environment:
         return await wait_until(are_members, timeout_s=TIMEOUT_S)
 
     async def find_serving_replicas(self) -> set[str]:
-        """Return the replicas that serve files with many different paths."""
-        replicas = set()
-        async with self.site.stream() as stream:
-            for path in PATHS:
-                frame: Frame = {"mode": "fim", "prefix": "a = ", "suffix": "\n", "path": path}
-                frame |= {"type": "complete", "id": self.site.new_id(), "max_tokens": 1}
-                _, done = await request_completion(stream, frame)
-                replicas.add(done["meta"]["replica"].partition(":")[0])
-        return replicas
+        replicas = await find_serving_replicas(self.site)
+        return {replica.partition(":")[0] for replica in replicas}
 
 
 @pytest.fixture(scope="module")
@@ -81,6 +73,7 @@ def environment() -> Iterator[Environment]:
         dns.addresses[NAME] = [ONE]
         home.environment["CARET_DNS_RESOLVER"] = f"127.0.0.1:{dns.port}"
         with start_site(home, first.url) as site:
+            # Replace the fixed replicas in the pools file by discovery.
             static_pools = site.home.paths.pools.read_text()
             discovered_pools = static_pools.replace(
                 f'replicas = ["{first.url}"]', f'discover = "{_with_dns_name(first.url)}"'
@@ -98,7 +91,9 @@ def _with_dns_name(url: str) -> str:
 
 @pytest.fixture(autouse=True)
 async def _only_one_member(environment: Environment) -> None:
+    """Begin each test with two equal engines, of which only ONE is listed."""
     environment.dns.is_broken, environment.second_engine.block_size = False, 32
+    environment.first_engine.is_held = False
     environment.dns.addresses[NAME] = [ONE]
     assert await environment.wait_for_members({ONE})
 
@@ -125,7 +120,7 @@ async def test_a_replica_gets_requests_only_while_its_address_is_listed(
 
 
 async def test_a_running_completion_finishes_on_a_removed_replica(environment: Environment) -> None:
-    environment.first_engine.wait_s = 8.0  # longer than a round of discovery
+    environment.first_engine.is_held = True
     async with environment.site.open_websocket() as socket:
         stream = CompletionStream(socket)
         frame = {
@@ -143,13 +138,13 @@ async def test_a_running_completion_finishes_on_a_removed_replica(environment: E
             return environment.first_engine.num_completions > num_before
 
         assert await wait_until(is_under_way)
-        environment.first_engine.wait_s = 0.0  # only for later requests: this one still waits
         environment.dns.addresses[NAME] = [TWO]
         assert await environment.wait_for_members({TWO})
-        was_finished = completion.done()
+        had_finished_at_removal = completion.done()
+        environment.first_engine.is_held = False
         _, done = await completion
 
-    assert not was_finished
+    assert not had_finished_at_removal
     assert done["meta"]["replica"].startswith(ONE)
     assert done["finish_reason"] != "error"
 

@@ -11,7 +11,8 @@ from websockets.asyncio.server import ServerConnection, serve
 
 from caret.client.synthetic_probe import ProbeMetrics, ProbeResult, run_probe
 from tenants.fleet.pools.scraping.metric_samples import parse_metrics
-from tests.functional.gateway.gateway_stack import Site
+from tests.functional.gateway.gateway_stack import Site, wait_until
+from tests.integration.gateway.engine_control import held_engine
 from tests.stack.ports import free_port
 
 
@@ -42,8 +43,9 @@ async def test_a_shed_request_counts_as_refused() -> None:
             await socket.send(json.dumps(frame))
 
     async with serve(shed_all, "127.0.0.1", 0) as server:
-        (address,) = (socket.getsockname() for socket in server.sockets)
-        result = await run_probe(f"http://127.0.0.1:{address[1]}", "key", number=4)
+        (socket,) = server.sockets
+        _, port = socket.getsockname()
+        result = await run_probe(f"http://127.0.0.1:{port}", "key", number=4)
 
     assert (result.result, result.code) == ("refused", "shed")
 
@@ -55,25 +57,31 @@ async def test_an_unreachable_gateway_is_reported() -> None:
 
 
 async def test_a_cancellation_is_counted_in_the_gateways_metrics(quick_site: Site) -> None:
-    async with quick_site.open_websocket() as socket:
+    await quick_site.wait_for_deliveries()  # so that no completion of another test is cancelled now
+    async with held_engine(quick_site.engine_url), quick_site.open_websocket() as socket:
         frame = {"type": "complete", "id": "1", "mode": "fim", "prefix": "a = ", "suffix": "\n"}
         await socket.send(json.dumps(frame | {"max_tokens": 400}))
         await socket.recv()
-        num_before = parse_metrics(await quick_site.metrics()).sum(
-            "caret_cancellation_seconds_count"
-        )
+        num_before = await _num_cancellations(quick_site)
         await socket.send(json.dumps({"type": "cancel", "id": "1"}))
         while json.loads(await socket.recv())["type"] == "delta":
             pass
-    after = parse_metrics(await quick_site.metrics())
 
-    assert after.sum("caret_cancellation_seconds_count") == num_before + 1
+    async def is_counted() -> bool:
+        return await _num_cancellations(quick_site) > num_before
+
+    assert await wait_until(is_counted)
+    assert await _num_cancellations(quick_site) == num_before + 1
+
+
+async def _num_cancellations(site: Site) -> float:
+    return parse_metrics(await site.metrics()).sum("caret_cancellation_seconds_count")
 
 
 def test_the_probes_results_are_in_its_metrics() -> None:
     probe = ProbeMetrics()
-    probe.record(ProbeResult("text", "", 0.03))
-    probe.record(ProbeResult("refused", "invalid_api_key", None))
+    probe.record(ProbeResult(result="text", code="", first_s=0.03))
+    probe.record(ProbeResult(result="refused", code="invalid_api_key", first_s=None))
 
     page = parse_metrics(generate_latest(probe.registry).decode())
 

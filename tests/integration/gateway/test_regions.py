@@ -31,7 +31,7 @@ from tests.functional.gateway.gateway_stack import (
 )
 
 # The relay gives up after 5 s without a response, and then waits 5 s before it reconnects.
-TIMEOUT_S = 20.0
+TIMEOUT_S = 60.0
 EAST, WEST = "east", "west"
 
 
@@ -46,7 +46,10 @@ class Regions:
     snapshots: dict[str, TenantSnapshot] = field(default_factory=dict)
 
     def publish_tenant(self, region: str | None) -> tuple[TenantSnapshot, str]:
-        """Publish a tenant in the home region; return its snapshot and its key."""
+        """Publish a tenant in the home region; return its snapshot and its API key.
+
+        With the region None, gateways of all regions serve the tenant.
+        """
         self.num_tenants += 1
         secret = root_secret_of(self.site.home.paths)
         snapshot, key = new_tenant(f"tenant-{self.num_tenants}", root_secret=secret)
@@ -76,11 +79,13 @@ class Regions:
         return await wait_until(has_code, timeout_s=TIMEOUT_S)
 
     async def request_completions(self, key: str, count: int) -> list[str]:
+        """Request completions one after the other, and return their request IDs."""
+        request_ids = []
         async with self.site.stream(key) as stream:
-            return [
-                (await request_completion(stream, self._frame()))[1]["meta"]["request_id"]
-                for _ in range(count)
-            ]
+            for _ in range(count):
+                _, done = await request_completion(stream, self._frame())
+                request_ids.append(done["meta"]["request_id"])
+        return request_ids
 
     def _frame(self) -> dict[str, object]:
         frame = {"type": "complete", "id": self.site.new_id(), "mode": "fim", "prefix": "a = "}
@@ -97,6 +102,8 @@ class Regions:
         ]
 
     async def wait_for_delivery(self, ids: list[str]) -> bool:
+        """Wait until these completions are delivered, and the relay has nothing left to deliver."""
+
         async def are_delivered() -> bool:
             return set(ids) <= set(self.delivered_ids()) and self.east_redis.xlen(USAGE_STREAM) == 0
 
@@ -105,23 +112,24 @@ class Regions:
 
 @pytest.fixture(scope="module")
 def regions(fake_engine_url: str) -> Iterator[Regions]:
-    with create_home() as home, create_home() as region:
+    with create_home() as home, create_home() as east:
         url = urlsplit(home.paths.redis_url.read_text().strip())
-        region.environment.update(CARET_REGION=EAST, CARET_BEHIND_RELAY="True")
+        east.environment.update(CARET_REGION=EAST, CARET_BEHIND_RELAY="True")
         with (
             EmbeddedValkey(home.paths, tag_environment=tag_environment(home.tag)),
             fault_proxy(url.path) as proxy,
         ):
             # Gateways distrust a home region without any snapshot: it may have lost its data.
-            publish(home.paths, new_tenant("first", root_secret=root_secret_of(region.paths))[0])
+            first_snapshot, _ = new_tenant("first", root_secret=root_secret_of(east.paths))
+            publish(home.paths, first_snapshot)
             relay = ChildProcess(
-                _build_relay(region, f"redis://:{url.password}@127.0.0.1:{proxy.port}")
+                _build_relay(east, f"redis://:{url.password}@127.0.0.1:{proxy.port}")
             )
             relay.start()
             try:
                 with (
-                    start_site(region, fake_engine_url) as site,
-                    redis.Redis.from_url(region.paths.redis_url.read_text().strip()) as east_redis,
+                    start_site(east, fake_engine_url) as site,
+                    redis.Redis.from_url(east.paths.redis_url.read_text().strip()) as east_redis,
                     redis.Redis.from_url(url.geturl()) as home_redis,
                 ):
                     yield Regions(home, site, proxy, east_redis, home_redis)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from tenants.fleet.pools.scraping.metric_samples import parse_metrics
 from tests.benchmarks.installation import create_home
 from tests.functional.gateway.gateway_stack import (
     Frame,
@@ -81,17 +82,27 @@ async def site(engine: Engine) -> AsyncIterator[Site]:
                 await asyncio.to_thread(context.__exit__, None, None, None)
 
 
+async def _wait_for_warm_ups(site: Site, count: int) -> None:
+    async def have_ended() -> bool:
+        samples = parse_metrics(await site.metrics())
+        return samples.sum("caret_warmups_total", outcome="warmed") == count
+
+    assert await wait_until(have_ended), "not all warm-ups have ended"
+
+
 async def test_opening_a_file_and_the_first_request_each_cause_a_warm_up_without_a_usage_record(
     site: Site, engine: Engine
 ) -> None:
     async with site.stream() as stream:
         await stream.send({"type": "file_opened", "text": "a = 1\n", **_CONTEXT})
-        await engine.wait_for_requests(1)
+        # Until its end. A request would cancel a warm-up that runs, and it would be repeated.
+        await _wait_for_warm_ups(site, 1)
         _, done = await request_completion(stream, {**_COMPLETION, **_CONTEXT, "id": "1"})
-        await engine.wait_for_requests(3)
+        await _wait_for_warm_ups(site, 2)
 
     file_warm_up, completion, repository_warm_up = engine.requests
     warmed = file_warm_up["prompt"]
+    # Both warm-ups have the beginning of the completion's prompt.
     assert warmed == completion["prompt"][: len(warmed)] == repository_warm_up["prompt"]
     assert file_warm_up["max_tokens"] == repository_warm_up["max_tokens"] == 1
     # The engine serves requests with lower numbers first.

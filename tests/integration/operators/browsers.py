@@ -44,6 +44,7 @@ class Account:
         return totp.compute_code(secret, int(time.time()) // totp.STEP_S + later_by)
 
     def form(self, **fields: str) -> dict[str, str]:
+        """Return the form of the sign-in page."""
         password = self.credentials.password
         return {"handle": self.handle, "password": password, "code": self.code()} | fields
 
@@ -91,15 +92,18 @@ class Browser:
 
 
 def new_browser() -> Browser:
-    """Return a browser at an address of its own: wrong passwords also count by address."""
+    """Return a browser at an IP address of its own.
+
+    Wrong passwords are counted by IP address, too, and must not throttle other tests.
+    """
     octets = ".".join(str(secrets.randbelow(250) + 1) for _ in range(3))
     return Browser(Client(REMOTE_ADDR=f"10.{octets}"))
 
 
 def signed_in(role: OperatorRole = OperatorRole.ADMIN) -> Browser:
-    """Return a signed-in browser.
+    """Return a browser whose operator has signed in. All tests share one operator of each role.
 
-    It does not use the sign-in page, which has its own tests and takes a second.
+    This function does not use the sign-in page, which has its own tests and takes a second.
     """
     browser, request = new_browser(), HttpRequest()
     store = SessionStore()

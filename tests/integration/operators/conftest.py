@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(autouse=True)
 def _database(database: None) -> None:
-    """Give all of these tests Postgres and Valkey."""
+    """Give all tests of this folder Postgres and Valkey."""
 
 
 @pytest.fixture(autouse=True)
@@ -27,13 +28,13 @@ def _no_earlier_guesses(database: None) -> None:
     from tenants.base.redis_connection import connect_to_redis
 
     redis = connect_to_redis()
-    for key in redis.scan_iter("caret:throttle:*"):
-        redis.delete(key)
+    for redis_key in redis.scan_iter("caret:throttle:*"):
+        redis.delete(redis_key)
 
 
 @pytest.fixture(scope="module")
 def gateway_process(services: Services) -> Iterator[Gateway]:
-    # Imported here: plugins are loaded before Django is set up, models after it.
+    # Imported here: pytest may load this file before Django is set up.
     from tests.integration.operators.gateways import own_gateway
 
     with own_gateway(services) as gateway:
@@ -41,7 +42,13 @@ def gateway_process(services: Services) -> Iterator[Gateway]:
 
 
 @pytest.fixture
-def gateway(gateway_process: Gateway, settings: Settings) -> Gateway:
-    """A real gateway whose metrics the pages read."""
+def gateway(
+    gateway_process: Gateway, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> Gateway:
+    """A real gateway whose metrics the pages read. They wait for them longer than in production."""
+    from tenants.fleet.pools.scraping import gateway_scraper
+
+    patient = replace(gateway_scraper.BOUNDS, total_s=60.0)
+    monkeypatch.setattr(gateway_scraper, "BOUNDS", patient)
     settings.GATEWAY_METRICS = [gateway_process.metrics]
     return gateway_process

@@ -32,7 +32,7 @@ from tests.stack.ports import free_ports
 from tests.stack.services import Services
 from tests.stack.waiting import wait_until
 
-_TIMEOUT_S = 20.0
+TIMEOUT_S = 120.0  # usually a second, but other tests may use all cores
 ENGINE_METRICS = {
     "num_requests_running": 3.0,
     "num_requests_waiting": 2.0,
@@ -54,7 +54,7 @@ class Gateway:
     def complete(self, prompt: str = "a = ", *, path: str = "") -> None:
         """Run one completion to its end."""
         body = {"prompt": prompt, "suffix": "\n", "max_tokens": 1, "path": path}
-        connection = http.client.HTTPConnection(urlsplit(self.url).netloc, timeout=_TIMEOUT_S)
+        connection = http.client.HTTPConnection(urlsplit(self.url).netloc, timeout=TIMEOUT_S)
         headers = {"Authorization": f"Bearer {self.key}", "Content-Type": "application/json"}
         connection.request("POST", "/v1/fim/completions", json.dumps(body), headers)
         response = connection.getresponse()
@@ -63,21 +63,24 @@ class Gateway:
         assert response.status == 200, text
 
     def has_metric(self, line: str) -> bool:
+        """Return whether the metrics contain the line, which may be cut off."""
         return line in self.page("/metrics").decode()
 
     def page(self, path: str) -> bytes:
-        connection = http.client.HTTPConnection(urlsplit(self.metrics).netloc, timeout=_TIMEOUT_S)
+        """Return a page of the server of metrics."""
+        connection = http.client.HTTPConnection(urlsplit(self.metrics).netloc, timeout=TIMEOUT_S)
         connection.request("GET", path)
         body = connection.getresponse().read()
         connection.close()
         return body
 
     def wait_for_metric(self, line: str) -> None:
-        wait_until(lambda: self.has_metric(line), timeout_s=_TIMEOUT_S)
+        wait_until(lambda: self.has_metric(line), timeout_s=TIMEOUT_S)
 
 
 @contextmanager
 def own_gateway(services: Services) -> Iterator[Gateway]:
+    """Run a gateway with two replicas: one fake engine under two host names."""
     with ExitStack() as stack:
         engine = stack.enter_context(
             scripted_engine(metrics=dict(ENGINE_METRICS), cached_tokens=1_000)
@@ -129,11 +132,12 @@ def _restore_redis_afterwards(services: Services, tenant_id: str) -> Iterator[No
         try:
             yield
         finally:
-            for key in (SNAPSHOTS, VERSIONS):
-                connection.hdel(key, tenant_id)
+            for redis_key in (SNAPSHOTS, VERSIONS):
+                connection.hdel(redis_key, tenant_id)
             connection.incr(CHANGES)
             forget_drains(connection)
             forget_additions(connection)
+            # "(": only entries after the marker.
             entries = cast(Any, connection.xrange(USAGE_STREAM, min=b"(" + marker))
             if added_ids := [entry_id for entry_id, _ in entries]:
                 connection.xdel(USAGE_STREAM, *added_ids)

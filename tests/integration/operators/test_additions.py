@@ -102,7 +102,7 @@ def test_adding_a_replica_is_logged_with_the_operators_handle(gateway: Gateway) 
 
 def test_an_invalid_form_gets_an_error_and_keeps_its_input(gateway: Gateway) -> None:
     form = {
-        "url": "http://10.13.0.1:8000",
+        "url": "http://10.13.0.1:8000",  # outside the allowed networks
         "speculation": "ngram",
         "kv_events": "tcp://10.12.0.1:5",
     }

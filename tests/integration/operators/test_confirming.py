@@ -32,6 +32,7 @@ def test_a_change_requires_a_code_and_keeps_the_form(
     prompt = browser.change(acme, section, **form)
     wrong_code = browser.change(acme, section, **form, code="000000")
     unchanged = Tenant.objects.values().get(id=acme.tenant_id)
+    # The sign-in has used the current code, and a code works once.
     done = browser.change(acme, section, **form, code=account.code(later_by=1))
 
     assert (prompt.status_code, wrong_code.status_code) == (200, 400)

@@ -35,6 +35,9 @@ from tests.integration.operators.browsers import signed_in
 from tests.integration.operators.gateways import Gateway
 from tests.stack.services import Services
 
+# Otherwise a day could end between two completions of a test.
+pytestmark = pytest.mark.usefixtures("stopped_clock")
+
 
 @pytest.fixture(autouse=True)
 def _delete_counts() -> Iterator[None]:
@@ -62,7 +65,10 @@ def pool() -> str:
 def _complete(
     company: Company, pool: str, *, ago: timedelta = timedelta(), accepted: int = 0
 ) -> None:
-    """Add a completion of 10 tokens and 100 characters, and accept `accepted` of the characters."""
+    """Add a completion of 10 tokens and 100 characters. Accept `accepted` of its characters.
+
+    So 10 accepted characters count as one accepted token.
+    """
     at = timezone.now() - ago
     request_id = uuid7(now_ms=int(at.timestamp() * 1000))
     fields = completion_fields(pool=pool, generated_tokens=10, num_chars=100, request_id=request_id)
@@ -151,24 +157,24 @@ def test_older_days_are_counted_once_a_day_and_recent_ones_each_time(
 
     count_recent_pool_usage(connect_to_redis(), now=timezone.now())
 
+    # The second completion of the older day is not counted before tomorrow.
     assert [day.requests for day in _read_counts(pool, num_days=30)] == [1, 1]
 
 
 def test_counts_older_than_a_quarter_are_deleted() -> None:
     now = timezone.now()
-    for days in (89, 95):
-        day = (now - timedelta(days=days)).date().isoformat()
+    kept_day = (now - timedelta(days=89)).date().isoformat()
+    expired_day = (now - timedelta(days=95)).date().isoformat()
+    for day in (kept_day, expired_day):
         connect_to_redis().hset(DAYS, day, b"\x80")  # an empty map, in MessagePack
         connect_to_redis().hset(REPLICA_SECONDS, f"{day}|fast", 60)
 
     count_pool_usage(connect_to_redis(), num_days=3, now=now)
 
-    recent_day = (now - timedelta(days=89)).date().isoformat().encode()
-    assert recent_day in connect_to_redis().hkeys(DAYS)
-    assert connect_to_redis().hkeys(REPLICA_SECONDS) == [recent_day + b"|fast"]
-    assert (now - timedelta(days=95)).date().isoformat().encode() not in connect_to_redis().hkeys(
-        DAYS
-    )
+    counted_days = connect_to_redis().hkeys(DAYS)
+    assert kept_day.encode() in counted_days
+    assert expired_day.encode() not in counted_days
+    assert connect_to_redis().hkeys(REPLICA_SECONDS) == [f"{kept_day}|fast".encode()]
 
 
 def test_replica_seconds_are_recorded(gateway: Gateway) -> None:
@@ -180,7 +186,8 @@ def test_replica_seconds_are_recorded(gateway: Gateway) -> None:
             connect_to_redis(), installation, now=now + timedelta(minutes=minute)
         )
 
-    # For each of the three minutes: two replicas, each in two pools, count half a minute per pool.
+    # 3 minutes of 2 replicas. Each replica is in both pools, so each pool gets half of its time:
+    # 3 * 2 * 30 s.
     seconds = read_replica_seconds(connect_to_redis(), num_days=7, now=now)
     assert seconds == {now.date(): {"demo-fast": 180, "demo-quality": 180}}
 
@@ -211,7 +218,7 @@ def test_the_csv_file_has_the_figures_of_the_page(settings: Settings) -> None:
     settings.GATEWAY_METRICS = []
     _store_counts("fast", PoolCounts(50, 90_000, 20_000, 8_000), replica_hours=10)
 
-    response = _page(days="90", price="2.00", **{"as": "csv"})
+    response = _page(days="90", price="2.00", **{"as": "csv"})  # `as` is a keyword of Python
 
     (fast, total, note) = csv.DictReader(io.StringIO(response.content.decode()))
     assert response["Content-Disposition"] == 'attachment; filename="cost-90-days.csv"'

@@ -168,7 +168,10 @@ def test_draining_requires_a_code(gateway: Gateway) -> None:
 
 
 def _sign_in_with_code() -> tuple[Account, Browser, str]:
-    """Sign in, and return the used code, too: a moment later, the app may show another one."""
+    """Sign in. Return the account, the browser and the code that was used.
+
+    A moment later, the authenticator app may show another code.
+    """
     account, browser = make_account(), new_browser()
     form = account.form()
     assert browser.sign_in(form).status_code == 302
@@ -181,6 +184,7 @@ def test_a_code_of_the_authenticator_app_suffices_for_ten_minutes(gateway: Gatew
 
     reused_code = _submit_form(browser, first_replica, code=code)
     new_code = _submit_form(browser, first_replica, code=account.code(later_by=1))
+    # The last replica, so the form needs its name.
     without_code = _submit_form(browser, other_replica, confirmation=other_replica)
 
     assert reused_code.status_code == 400  # the operator signed in with this code

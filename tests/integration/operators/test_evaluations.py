@@ -104,6 +104,7 @@ def test_a_score_that_only_the_second_pool_has_is_shown(tmp_path: Path) -> None:
 
     lines = {row[0]: row for row in _rows(_store(tmp_path, json.dumps(report).encode()))}
 
+    # The second pool's score with its interval, and no difference.
     assert lines["Valid syntax"][2:] == ["100.0% 91.2% to 100.0%", "–", ""]
 
 
@@ -136,8 +137,8 @@ def test_the_csv_file_has_a_line_for_each_pool(tmp_path: Path) -> None:
         "not UTF-8",
         "a list",
         "no pools",
-        "a NUL in a name",
-        "a NUL in a key",
+        "a NUL in the name of the suite",
+        "a NUL in the name of a score",
         "four pools",
         "too large",
     ],

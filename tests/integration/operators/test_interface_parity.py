@@ -26,7 +26,11 @@ REASON = "Ticket 4712"
 
 
 class Interface(Protocol):
-    """The operations that each interface offers. Each returns the refusal, or "" if it is done."""
+    """The operations that each interface offers.
+
+    An operation returns "" if it has succeeded. If it was refused, it returns a text with the error
+    message.
+    """
 
     def create(self, slug: str, **fields: str) -> str: ...
 
@@ -192,7 +196,8 @@ def test_each_interface_offers_all_operations(acme: Company, interface: Interfac
 
     steps: list[tuple[str, str]] = []
     assert interface.rename(acme, "Acme AG") == ""
-    for status in ("suspended", "active", "closing", "suspended", "closing", "closed"):
+    statuses = ("suspended", "active", "closing", "suspended", "closing", "closed")
+    for status in statuses:
         steps.append((interface.set_status(acme, status), read_tenant(acme).status))
         if status == "active":
             day = (timezone.now() + timedelta(days=9)).date()
@@ -201,10 +206,7 @@ def test_each_interface_offers_all_operations(acme: Company, interface: Interfac
             assert interface.invite(acme, f"o{secrets.token_hex(4)}@acme.example") == ""
             assert read_tenant(acme).trial_ends_on == day
 
-    assert steps == [
-        ("", status)
-        for status in ("suspended", "active", "closing", "suspended", "closing", "closed")
-    ]
+    assert steps == [("", status) for status in statuses]  # no refusals
     assert read_tenant(acme).name == "Acme AG"
     assert acme.administrator.email in list_owners(acme)
 
@@ -224,6 +226,7 @@ REFUSALS: dict[str, tuple[Attempt, str]] = {
         "Enter 1 to 63 lower-case letters",
     ),
     "a slug of mixed scripts": (
+        # The first letter is Cyrillic.
         lambda interface, _: interface.create("\u0430cme", owner_email="o@x.example"),
         "Use only the letters a to z. The slug contains",
     ),

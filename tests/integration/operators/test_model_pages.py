@@ -81,6 +81,7 @@ def test_the_page_names_the_plans_with_a_price_of_the_model(gateway: Gateway) ->
     _post("models/publish", **PUBLISHED)
 
     page = signed_in().client.get("/operators/models").content.decode()
+    # The slug of each plan of make_plan begins with "team-".
     assert re.findall(r"<td>(team-[^<]*)</td>", page) == [plan]
 
 
@@ -150,7 +151,7 @@ def test_the_page_of_models_says_that_no_gateway_responds(settings: Settings) ->
 
 def test_gateways_follow_an_experiment_that_starts_and_stops(gateway: Gateway) -> None:
     capability = 'caret_gateway_capability{capability="experiments"}'
-    assert gateway.has_metric(f"{capability} 0.0")
+    gateway.wait_for_metric(f"{capability} 0.0")
 
     _post("experiments/create", **EXPERIMENT)
 

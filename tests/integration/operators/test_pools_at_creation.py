@@ -48,6 +48,7 @@ def test_the_operators_form_offers_known_pools_and_refuses_others(
     form = {"slug": slug, "name": "Bream", "owner_email": f"olga@{slug}.example"}
 
     page = browser.client.get("/operators/tenants/new").content.decode()
+    # The form has a field for each tier; "" is the choice of no pool.
     unknown_pool = browser.client.post("/operators/tenants/new", {**form, "pools": ["gold", ""]})
     created = browser.client.post("/operators/tenants/new", {**form, "pools": [fast.name, ""]})
 

@@ -18,7 +18,8 @@ from tenants.base.redis_connection import connect_to_redis
 from tenants.fleet.pools.pool_status import RejectedReplica
 from tenants.fleet.pools.scraping.installation_status import read_installation_status
 from tests.integration.operators.browsers import signed_in
-from tests.integration.operators.gateways import Gateway
+from tests.integration.operators.gateways import TIMEOUT_S, Gateway
+from tests.stack.waiting import wait_until
 
 Row = dict[str, str]
 # The beginning of the note about the period that the file covers.
@@ -38,6 +39,10 @@ def download(**query: str) -> tuple[list[Row], list[str]]:
 
 
 def test_replicas_are_exported_as_csv(gateway: Gateway) -> None:
+    def are_measured() -> bool:  # the gateway reads the metrics of its replicas every second
+        return {row["hit_rate"] for row in download()[0]} == {"0.925"}
+
+    wait_until(are_measured, timeout_s=TIMEOUT_S)
     rows, (since,) = download()
 
     fast = {row["replica"]: row for row in rows if row["pool"] == "demo-fast"}
@@ -64,6 +69,8 @@ def test_rejected_replicas_are_exported_with_the_reason(gateway: Gateway) -> Non
     assert row["why"] == "The replica's cache uses blocks of 16 tokens instead of 32."
 
 
+# `num_gateways_open` and `num_gateways_ejected`: gateways whose circuit breaker for the replica is
+# open, and gateways that have ejected it as an outlier.
 @pytest.mark.parametrize(
     ("fields", "state", "badges"),
     [
@@ -117,9 +124,14 @@ def test_the_page_says_when_a_replica_is_tried_again_after_failures(
 def test_first_token_times_are_exported_as_csv(gateway: Gateway) -> None:
     gateway.complete()
 
-    rows, _ = download(of="first-tokens")
+    def list_fim_rows() -> list[Row]:
+        rows, _ = download(of="first-tokens")
+        return [row for row in rows if (row["pool"], row["mode"]) == ("demo-fast", "fim")]
 
-    (fim,) = [row for row in rows if (row["pool"], row["mode"]) == ("demo-fast", "fim")]
+    # The gateway counts a request after its response.
+    wait_until(lambda: bool(list_fim_rows()), timeout_s=TIMEOUT_S)
+    (fim,) = list_fim_rows()
+
     assert int(fim["requests"]) > 0
     assert float(fim["p50_ms"]) <= float(fim["p99_ms"])
     assert fim["target_ms"] == "150.0"
@@ -142,6 +154,7 @@ def test_the_file_of_changes_lists_drains_or_states_that_redis_is_unreachable(
 
     rows, notes = download(of="changes")
     unknown_rows, notes_without_redis = read_file(
+        # None: the changes are unknown, because Redis does not respond.
         pools_csv(file_request(of="changes"), installation, changes=None)
     )
 
@@ -170,6 +183,7 @@ def test_the_page_links_to_the_files(gateway: Gateway) -> None:
 
 
 def file_request(**query: str) -> HttpRequest:
+    """Return a request for a CSV file of the pools page."""
     request = HttpRequest()
     request.GET = QueryDict(urlencode(query))
     return request

@@ -6,7 +6,6 @@ A real gateway loads the index that is in use, and compares completions with it.
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import pytest
@@ -26,10 +25,10 @@ from caret.contracts.public_code import (
 )
 from tenants.base.operator_roles import OperatorRole
 from tenants.base.redis_connection import connect_to_redis
+from tenants.fleet import public_code
 from tenants.fleet.public_code import build_requested_index, read_public_code_state
 from tests.integration.operators.browsers import Browser, signed_in, with_recent_step_up
 from tests.integration.operators.gateways import Gateway
-from tests.stack.waiting import wait_until
 
 CAPABILITY = 'caret_gateway_capability{capability="public_code_filter"}'
 INDEX = {"name": "linux", "folder": "kernels", "reason": "Ticket 4711"}
@@ -37,7 +36,7 @@ INDEX = {"name": "linux", "folder": "kernels", "reason": "Ticket 4711"}
 
 @pytest.fixture(autouse=True)
 def sources() -> Iterator[Path]:
-    """Yield a folder with code to index."""
+    """Yield a folder with code to index. After the test, delete the folder and all indexes."""
     folder = repositories_folder(settings.PUBLIC_CODE_FOLDER) / "kernels"
     folder.mkdir(parents=True)
     (folder / "main.c").write_text("".join(f"int value_{n} = {n} * {n};\n" for n in range(100)))
@@ -62,12 +61,13 @@ def _page() -> str:
 
 
 def _state_of(name: str) -> tuple[IndexStatus, bool]:
+    """Return the status of an index, and whether it is in use."""
     index = read_public_code_state(connect_to_redis()).records[name].index
     return index.status, index.is_running
 
 
 def test_gateways_follow_an_index_that_is_built_started_and_stopped(gateway: Gateway) -> None:
-    assert gateway.has_metric(f"{CAPABILITY} 0.0")
+    gateway.wait_for_metric(f"{CAPABILITY} 0.0")
 
     _post("create", **INDEX)
     assert _state_of("linux") == (IndexStatus.BUILDING, False)
@@ -107,7 +107,7 @@ def test_an_index_with_an_invalid_time_is_ignored() -> None:
         error="",
         operator="ola",
         reason="Ticket 4711",
-        at_ms=10**18,
+        at_ms=10**18,  # after the year 9999, so no `datetime` can represent it
     )
     connect_to_redis().hset(PUBLIC_CODE, "linux", encode_index_change(index))
 
@@ -115,20 +115,22 @@ def test_an_index_with_an_invalid_time_is_ignored() -> None:
     assert "linux" not in _page()
 
 
-def test_the_result_of_a_build_does_not_replace_a_newer_request(sources: Path) -> None:
+def test_the_result_of_a_build_does_not_replace_a_newer_request(
+    sources: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     shutil.copytree(sources, sources.with_name("drivers"))
     browser = with_recent_step_up()
     _post_as(browser, "create", INDEX)
-    build = Thread(target=build_requested_index, args=(connect_to_redis(),))
-    build.start()
-    target = index_file(settings.PUBLIC_CODE_FOLDER, "linux")
-    wait_until(target.parent.exists, timeout_s=10.0)  # the build has begun, and takes a second
+    run_builder = public_code._run_builder
 
-    _post_as(browser, "create", INDEX | {"folder": "drivers"})
-    was_building = build.is_alive()
-    build.join()
+    def run_builder_during_a_request(source: Path, file: Path) -> tuple[int, int]:
+        _post_as(browser, "create", INDEX | {"folder": "drivers"})
+        return run_builder(source, file)
 
-    assert was_building
+    with monkeypatch.context() as patch:
+        patch.setattr(public_code, "_run_builder", run_builder_during_a_request)
+        build_requested_index(connect_to_redis())
+
     assert _state_of("linux") == (IndexStatus.BUILDING, False)
     build_requested_index(connect_to_redis())
     index = read_public_code_state(connect_to_redis()).records["linux"].index
@@ -158,7 +160,7 @@ def test_an_invalid_index_is_refused(changes: dict[str, str]) -> None:
 
 def test_without_redis_the_page_does_not_claim_that_there_are_no_indexes() -> None:
     client = signed_in().client
-    connect_to_redis.cache_clear()
+    connect_to_redis.cache_clear()  # so that the next call reads the setting again
     with override_settings(REDIS_URL="unix:///nonexistent/valkey.sock"):
         page = client.get("/operators/public-code").content.decode()
     connect_to_redis.cache_clear()

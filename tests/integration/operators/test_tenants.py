@@ -54,6 +54,7 @@ def read_published(company: Company) -> TenantSnapshot:
 
 
 def make_operator_actor() -> Actor:
+    """Return an operator with the owner's role, from which an operator gets no permissions."""
     operator = OperatorIdentity("ola", can_change=True)
     return Actor(
         tenant_id=TenantId("t"),
@@ -90,8 +91,8 @@ def test_each_view_of_a_tenant_is_in_its_audit_log(acme: Company, globex: Compan
     assert (first.actor_kind, first.actor_id) == ("operator", None)
     assert first.actor_key.startswith("operator:ola")
     assert first.address is not None
-    assert first.address.startswith("10.")
-    assert len(first.request_id) == 36
+    assert first.address.startswith("10.")  # as of all addresses of new_browser
+    assert len(first.request_id) == 36  # a UUID
     assert entries(globex, "operator.looked") == []
 
 
@@ -281,17 +282,17 @@ def test_an_operator_closes_a_tenant_step_by_step(acme: Company) -> None:
         assert browser.change(acme, "status", status=status, grace_days="14").status_code == 302
     page = browser.page(acme).content.decode()
     without_slug = browser.change(acme, "status", status="closed")
-    closing = Tenant.objects.get(id=acme.tenant_id).status
+    row = Tenant.objects.get(id=acme.tenant_id)
     closed = browser.change(acme, "status", status="closed", slug=acme.slug)
 
-    assert f"{timezone.now() + timedelta(days=14):%Y-%m-%d}" in page
+    assert f"{row.closes_at:%Y-%m-%d}" in page
     assert "Owners can download it in the console" in page
-    assert (without_slug.status_code, closing) == (400, TenantStatus.CLOSING)
+    assert (without_slug.status_code, row.status) == (400, TenantStatus.CLOSING)
     assert f"enter its slug: {acme.slug}" in without_slug.content.decode()
     assert closed.status_code == 302
     assert Tenant.objects.get(id=acme.tenant_id).status == TenantStatus.CLOSED
-    assert len(entries(acme, "tenant.status_changed")) == 7
-    assert b'name="status"' not in browser.page(acme).content
+    assert len(entries(acme, "tenant.status_changed")) == 7  # the six of the loop, and `closed`
+    assert b'name="status"' not in browser.page(acme).content  # no form for a further change
 
 
 @pytest.mark.parametrize("status", ["active", "closed", "gone"])

@@ -29,7 +29,7 @@ TODAY = timezone.now().date().isoformat()
 
 
 @pytest.fixture(autouse=True)
-def _delete_planted_keys() -> Iterator[None]:
+def _delete_planted_data() -> Iterator[None]:
     yield
     connect_to_redis().delete(DRAINS_VERSION)
     forget_drains(connect_to_redis())
@@ -86,7 +86,7 @@ def test_an_undecodable_version_does_not_break_the_page() -> None:
 @pytest.mark.parametrize(
     "raw_counts",
     [b"\xc1", b"\x81\xa1\xff\x90", msgspec.msgpack.encode(["x"])],
-    ids=["not MessagePack", "a key that is not UTF-8", "a list"],
+    ids=["not MessagePack", "a pool name that is not UTF-8", "a list"],
 )
 def test_unreadable_counts_are_ignored(raw_counts: bytes) -> None:
     connect_to_redis().hset(DAYS, TODAY, raw_counts)
@@ -101,7 +101,7 @@ def test_unreadable_counts_are_ignored(raw_counts: bytes) -> None:
 @pytest.mark.parametrize(
     "stored_scrape",
     [b"\xc1", b"\x92\xcb\x7f\xf8\0\0\0\0\0\0\x80", b"\x92\1\x81\xa1\xff\x90"],
-    ids=["not MessagePack", "a time that is not a number", "a key that is not UTF-8"],
+    ids=["not MessagePack", "a time that is NaN", "a gateway name that is not UTF-8"],
 )
 def test_unreadable_stored_scrapes_are_ignored(stored_scrape: bytes) -> None:
     connect_to_redis().lpush(SCRAPES, stored_scrape)
@@ -115,4 +115,4 @@ def test_the_csv_file_escapes_formulas_in_pool_names() -> None:
 
     file = signed_in().client.get("/operators/cost?as=csv").content.decode()
 
-    assert "\n'=1+1," in file
+    assert "\n'=1+1," in file  # after an apostrophe, a spreadsheet shows a text and no result

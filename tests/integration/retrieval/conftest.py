@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(autouse=True)
 def _database(database: None) -> None:
-    """Give all of these tests Postgres, and Valkey without messages of earlier tests."""
+    """Give all tests of this folder Postgres, and Valkey without messages of earlier tests."""
     # Imported here: pytest may load this file before Django is set up.
     from caret.contracts.retrieval import FILES, QUERIES
     from tenants.base.redis_connection import connect_to_redis
@@ -31,6 +31,7 @@ def embeddings() -> Iterator[FakeEmbeddings]:
 
 @pytest.fixture
 def acme(embeddings: FakeEmbeddings) -> TenantIndex:
+    """A tenant that allows indexing of the repository `shop`."""
     from tests.integration.retrieval.index_harness import make_index
 
     return make_index("acme", embeddings)

@@ -84,6 +84,7 @@ class TenantIndex:
         return RetrievalSealer(settings.ROOT_SECRET).seal(self.company.tenant_id, message)
 
     def take_results(self, gateway: str) -> list[SnippetResult]:
+        """Remove the results that wait for this gateway from Redis, and return them."""
         sealer = RetrievalSealer(settings.ROOT_SECRET)
         sealed_results: Any = connect_to_redis().lpop(build_results_key(gateway), 100) or []
         results = [sealer.open(data, SnippetResult) for data in sealed_results]
@@ -114,8 +115,8 @@ class TenantIndex:
 
 
 def add_to_stream(stream: str, sealed: bytes) -> None:
-    limits = (str(TRIM_AGE_MS), str(MAX_FILES_QUEUED))
-    connect_to_redis().eval(ADD_SCRIPT, 1, stream, sealed, FIELD, *limits)
+    num_redis_keys, limits = 1, (str(TRIM_AGE_MS), str(MAX_FILES_QUEUED))
+    connect_to_redis().eval(ADD_SCRIPT, num_redis_keys, stream, sealed, FIELD, *limits)
 
 
 def make_index(name: str, embeddings: FakeEmbeddings) -> TenantIndex:
@@ -126,7 +127,7 @@ def make_index(name: str, embeddings: FakeEmbeddings) -> TenantIndex:
         embedder=EmbeddingEngine(embeddings.url, model=MODEL),
         clock=SystemClock(),
     )
-    index = TenantIndex(make_company(name, {}), context)
+    index = TenantIndex(make_company(name, names={}), context)
     index.change_policy(retrieval=["shop"])
     return index
 

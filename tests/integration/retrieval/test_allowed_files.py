@@ -76,7 +76,7 @@ def test_an_excluded_path_is_not_indexed(acme: TenantIndex) -> None:
         ({"retrieval": ["sh*"]}, {"shop/invoices.py"}),
         ({"content_exclusion": {"*": ["shop/**"]}}, {"blog.py"}),
         ({"content_exclusion": {"blog": ["*.py"]}}, {"shop/invoices.py"}),
-        ({"isolation": "strict"}, set()),
+        ({"isolation": "strict"}, set()),  # without an index of the whole tenant
         ({"max_concurrent_completions": 9}, {"shop/invoices.py", "blog.py"}),
     ],
 )
@@ -183,5 +183,9 @@ def _restore_policy(index: TenantIndex, **changes: Any) -> None:
     with tenant_scope(tenant_id):
         document = serialize_policy(find_policy_in_force(tenant_id=tenant_id).policy) | changes
         PolicyVersion.objects.create(
-            tenant_id=tenant_id, version=99, document=document, reason="", created_at=timezone.now()
+            tenant_id=tenant_id,
+            version=99,  # higher than that of every other version
+            document=document,
+            reason="",
+            created_at=timezone.now(),
         )

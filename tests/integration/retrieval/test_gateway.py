@@ -33,7 +33,7 @@ from tests.fakes.tenants import make_policy, make_principal
 from tests.functional.gateway.company import in_thread
 from tests.integration.retrieval.index_harness import TenantIndex, make_code
 
-INVOICE = ContextFile("invoices.py", make_code("invoice", "total", "tax"), 0)
+INVOICE = ContextFile("invoices.py", make_code("invoice", "total", "tax"), edited_at=0)
 POLICY = make_policy(retrieval=("shop",))
 
 
@@ -74,6 +74,7 @@ async def test_the_first_request_starts_retrieval_and_a_later_one_gets_snippets(
     # The worker answers the query before it indexes the request's files.
     await exchange(acme, retrieval)
     second = retrieval.find(request)
+    # A query without snippets is repeated after a pause.
     clock.pass_s(FIRST_RETRY_PAUSE_S)
     third = retrieval.find(request)
     await exchange(acme, retrieval)
@@ -120,20 +121,26 @@ async def test_queries_are_limited_while_a_user_types(
 async def test_a_file_is_sent_again_after_a_change_or_a_long_time(
     acme: TenantIndex, retrieval: Retrieval, clock: FakeClock
 ) -> None:
-    async def num_sent_after(seconds: float, text: str) -> int:
+    async def request_and_count_sent_files(seconds: float, text: str) -> int:
+        """Request a completion after these seconds, with a file that has this text."""
         clock.pass_s(seconds)
-        retrieval.find(make_request(acme, prefix="", files=(ContextFile("b.py", text, 0),)))
+        retrieval.find(
+            make_request(acme, prefix="", files=(ContextFile("b.py", text, edited_at=0),))
+        )
         await retrieval.client.send_pending()
         return len(await in_thread(lambda: acme.context.streams.dequeue(FILES, count=9)))
 
-    assert await num_sent_after(0, "one = 1") == 1
-    assert await num_sent_after(FILE_EVERY_S, "one = 1") == 0
-    assert await num_sent_after(FILE_EVERY_S, "two = 2") == 1
-    assert await num_sent_after(RESEND_S, "two = 2") == 1
+    assert await request_and_count_sent_files(0, "one = 1") == 1
+    assert await request_and_count_sent_files(FILE_EVERY_S, "one = 1") == 0
+    assert await request_and_count_sent_files(FILE_EVERY_S, "two = 2") == 1
+    assert await request_and_count_sent_files(RESEND_S, "two = 2") == 1
 
 
 async def test_generated_files_are_not_sent(acme: TenantIndex, retrieval: Retrieval) -> None:
-    files = (ContextFile("package-lock.json", "{}", 0), ContextFile("a.min.js", "x=1", 0))
+    files = (
+        ContextFile("package-lock.json", "{}", edited_at=0),
+        ContextFile("a.min.js", "x=1", edited_at=0),
+    )
     retrieval.find(make_request(acme, prefix="", files=files))
 
     await retrieval.client.send_pending()
@@ -144,20 +151,22 @@ async def test_generated_files_are_not_sent(acme: TenantIndex, retrieval: Retrie
 async def test_secrets_do_not_leave_the_gateway(
     acme: TenantIndex, retrieval: Retrieval, embeddings: FakeEmbeddings
 ) -> None:
-    secret = "AKIA" + "QX7RT2MNV4KLPZ3J"
+    secret = "AKIA" + "QX7RT2MNV4KLPZ3J"  # in two parts, so that no scanner reports this file
     text = f"{INVOICE.text}\nconnect('{secret}')\n"
-    retrieval.find(make_request(acme, prefix=text, files=(ContextFile("b.py", text, 0),)))
+    files = (ContextFile("b.py", text, edited_at=0),)
+    retrieval.find(make_request(acme, prefix=text, files=files))
 
     await exchange(acme, retrieval)
 
-    assert len(embeddings.texts) >= 3  # the query, and a chunk or more of each of the two files
+    # The query, and at least a chunk each of the current file and of b.py.
+    assert len(embeddings.texts) >= 3
     assert not any(secret in text for text in embeddings.texts)
 
 
 async def test_invalid_unicode_in_texts_is_replaced(
     acme: TenantIndex, retrieval: Retrieval
 ) -> None:
-    files = (ContextFile("b\ud800.py", f"{INVOICE.text}# \ud800\n", 0),)
+    files = (ContextFile("b\ud800.py", f"{INVOICE.text}# \ud800\n", edited_at=0),)
     retrieval.find(make_request(acme, path="now\ud800.py", files=files))
 
     await exchange(acme, retrieval)
@@ -231,7 +240,7 @@ async def test_an_unreachable_redis_delays_no_request_and_queues_nothing(
     acme: TenantIndex, clock: FakeClock
 ) -> None:
     request = make_request(acme)
-    async with Redis.from_url("redis://127.0.0.1:9") as unreachable:
+    async with Redis.from_url("redis://127.0.0.1:9") as unreachable:  # nothing listens there
         retrieval = Retrieval(unreachable, root_secret=settings.ROOT_SECRET, clock=clock)
         with capture_logs() as logs:
             running = asyncio.create_task(retrieval.client.run())
@@ -270,7 +279,7 @@ def _push_result(tenant_id: TenantId, query_id: str, retrieval: Retrieval) -> No
 
 
 async def _wait_until(condition: Any) -> None:
-    deadline_s = time.monotonic() + 5.0
+    deadline_s = time.monotonic() + 60.0
     while not condition():
         assert time.monotonic() < deadline_s
         await asyncio.sleep(0.01)

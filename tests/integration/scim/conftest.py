@@ -12,12 +12,12 @@ if TYPE_CHECKING:
 
 @pytest.fixture(autouse=True)
 def _database(database: None) -> None:
-    """Give all of these tests Postgres and Valkey."""
+    """Give all tests of this folder Postgres and Valkey."""
 
 
 @pytest.fixture
 def company() -> Company:
-    # Imported here: plugins are loaded before Django is set up, models after it.
+    # Imported here: pytest may load this file before Django is set up.
     from tenants.base.permissions import Role
     from tests.fixtures.companies import make_company
 

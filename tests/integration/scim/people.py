@@ -17,7 +17,10 @@ def roles_by_email(company: Company) -> dict[str, Role]:
 
 
 def provision(provider: Provider, company: Company, email: str) -> tuple[str, Person]:
-    """Create a user through SCIM, and return their SCIM ID and the person."""
+    """Create a user through SCIM, and return their SCIM ID and the person.
+
+    The person's actor is the platform, because no test acts as this user.
+    """
     user = provider.create_user(email)
     user_id = find_user(email=email)
     assert user_id is not None

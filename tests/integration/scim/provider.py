@@ -48,4 +48,5 @@ class Provider:
 
 def make_provider(company: Company) -> Provider:
     """Return a provider with a new SCIM token of the company."""
-    return Provider(make_scim_token(company)[1])
+    _, token = make_scim_token(company)
+    return Provider(token)

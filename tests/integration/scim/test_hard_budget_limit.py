@@ -17,15 +17,15 @@ def test_a_user_cannot_join_a_group_above_the_limit_of_hard_budgets(
 ) -> None:
     monkeypatch.setattr(limits, "MAX_TEAM_BUDGETS_OF_USER", 1)
     make_customer(company)
-    groups = [provider.create_group(name)["id"] for name in ("Platform", "Search")]
-    for group_id in groups:
+    group_ids = [provider.create_group(name)["id"] for name in ("Platform", "Search")]
+    for group_id in group_ids:
         make_budget(company, holder=BudgetTarget(BudgetScope.TEAM, UUID(group_id)))
     ada_id = provider.create_user(f"ada@{domain}")["id"]
     join = {"op": "add", "path": "members", "value": [{"value": ada_id}]}
 
-    responses = [provider.patch(f"Groups/{group_id}", join) for group_id in groups]
+    responses = [provider.patch(f"Groups/{group_id}", join) for group_id in group_ids]
 
     assert [response.status_code for response in responses] == [200, 409]
     assert "hard budgets of 2 teams; the limit is 1" in responses[1].json()["detail"]
     user = provider.request("GET", f"Users/{ada_id}").json()
-    assert [group["value"] for group in user["groups"]] == groups[:1]
+    assert [group["value"] for group in user["groups"]] == group_ids[:1]

@@ -73,9 +73,8 @@ def test_a_member_invited_again_stays_after_the_next_scim_change(
     provider.patch(f"Users/{scim_id}", {"op": "replace", "path": "active", "value": False})
     mailbox = Mailbox()
     send_invitation(company, ada.email, mailbox=mailbox)
-    accept_invitation(
-        bearer=InvitationBearer(ada.user_id, None, ""), text=mailbox.last_token, now=timezone.now()
-    )
+    bearer = InvitationBearer(ada.user_id, address=None, request_id="")
+    accept_invitation(bearer=bearer, text=mailbox.last_token, now=timezone.now())
 
     provider.create_group("Platform", scim_id)
 

@@ -79,6 +79,7 @@ def evaluate_in_python() -> Iterator[None]:
 
 
 def find_ids(provider: Provider, kind: str, text: str, suffix: str = "") -> list[str]:
+    """Return the IDs of the `kind` (Users or Groups) that the filter `text` finds."""
     response = provider.request("GET", f"{kind}?filter={quote(text)}{suffix}")
     assert response.status_code == 200, response.content
     return [resource["id"] for resource in response.json().get("Resources", [])]
@@ -156,6 +157,7 @@ def test_excluding_members_keeps_the_etag_and_reads_no_members(
     address = f"Groups/{group['id']}"
     with_members = provider.request("GET", address)
 
+    # From here on, reading members raises an error.
     monkeypatch.delattr(queries, "_find_group_members")
     without_members = provider.request("GET", f"{address}?excludedAttributes=members")
     by_name = provider.request("GET", f"Groups?filter={GO_GROUP_FILTER}&attributes=id")
@@ -183,7 +185,8 @@ def test_members_are_included_only_if_requested(
     single_group = provider.request("GET", f"Groups/{group['id']}?{query}").json()
     (listed_group,) = provider.request("GET", f"Groups?{query}").json()["Resources"]
 
-    assert ("members" in single_group) is ("members" in listed_group) is has_members
+    assert ("members" in single_group) == has_members
+    assert ("members" in listed_group) == has_members
 
 
 def test_the_etag_changes_with_the_members(company: Company, provider: Provider) -> None:

@@ -4,6 +4,7 @@ from ipaddress import ip_network
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from aiohttp import ClientTimeout
 
 from tests.integration.siem.clock import Clock
 
@@ -16,17 +17,26 @@ if TYPE_CHECKING:
 
 @pytest.fixture(autouse=True)
 def _database(database: None) -> None:
-    """Give all of these tests Postgres."""
+    """Give all tests of this folder Postgres."""
 
 
 @pytest.fixture(autouse=True)
 def _allow_loopback(settings: Any) -> None:
+    """Let sinks be on this machine: Caret refuses private addresses by default."""
     settings.PRIVATE_TARGETS = [ip_network("127.0.0.0/8")]
+
+
+@pytest.fixture(autouse=True)
+def _long_timeouts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wait for receivers for longer: other tests may use all cores."""
+    monkeypatch.setattr("tenants.compliance.audit_sinks.syslog.TIMEOUT_S", 90.0)
+    monkeypatch.setattr("tenants.compliance.audit_sinks.syslog._CLOSE_TIMEOUT_S", 60.0)
+    monkeypatch.setattr("tenants.compliance.audit_sinks.webhook._TIMEOUT", ClientTimeout(90.0))
 
 
 @pytest.fixture
 def company() -> Iterator[Company]:
-    # Imported here: plugins are loaded before Django is set up, models after it.
+    # Imported here: pytest may load this file before Django is set up.
     from caret.foundation.postgres.tenant_scope import tenant_scope
     from tenants.models import AuditSink
     from tests.fixtures.companies import ACME, make_company

@@ -15,11 +15,12 @@ from tests.fixtures.companies import ACME, Company, make_company
 
 
 def make_neighbour() -> Company:
-    """Return another company. Its audit log has as many entries as that of the test's company."""
+    """Return another company. Its audit log has six entries, as that of the test's company has."""
     return make_company("neighbour", ACME, records_additions=True)
 
 
 def attach_webhook(company: Company, hook: Hook, *, from_sequence: int | None = 1) -> SinkView:
+    """Add a sink that gets the entries from `from_sequence` on; None: only later entries."""
     new = NewSink(name=secrets.token_hex(4), address=hook.url, from_sequence=from_sequence)
     created = create_sink(actor=company.administrator.actor, new=new, now=datetime.now(UTC))
     assert created.secret is not None

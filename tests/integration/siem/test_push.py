@@ -225,7 +225,7 @@ def test_a_replay_sends_all_later_entries_again(company: Company, hook: Hook, cl
     replay_sink(actor=company.administrator.actor, sink_id=sink.id, from_sequence=3, now=clock())
     deliver_due_entries(clock=clock)
 
-    assert hook.sequences == [1, 2, 3, 4, 5, 6, 7, 3, 4, 5, 6, 7, 8]
+    assert hook.sequences == [1, 2, 3, 4, 5, 6, 7, 3, 4, 5, 6, 7, 8]  # 8: of the replay itself
 
 
 def test_a_replay_during_a_delivery_is_not_lost(company: Company, hook: Hook, clock: Clock) -> None:
@@ -233,7 +233,8 @@ def test_a_replay_during_a_delivery_is_not_lost(company: Company, hook: Hook, cl
     (run,) = _claim_due(company.tenant_id, clock())
 
     replay_sink(actor=company.administrator.actor, sink_id=sink.id, from_sequence=1, now=clock())
-    _store_result(run, DeliveryResult(7, "", timedelta()), clock())
+    result = DeliveryResult(delivered_sequence=7, error="", took=timedelta())
+    _store_result(run, result, clock())
 
     assert get_sink(company).delivered_sequence == 0
 
@@ -259,9 +260,8 @@ def test_a_replay_during_a_failing_delivery_does_not_shorten_the_wait(
     (run,) = _claim_due(company.tenant_id, clock())
 
     replay_sink(actor=company.administrator.actor, sink_id=sink.id, from_sequence=1, now=clock())
-    _store_result(
-        run, DeliveryResult(None, "The receiver did not respond in time.", timedelta()), clock()
-    )
+    error = "The receiver did not respond in time."
+    _store_result(run, DeliveryResult(None, error, took=timedelta()), clock())
 
     assert get_sink(company).num_failures == 1
     assert get_sink(company).next_attempt_at == clock.now + timedelta(seconds=5)
@@ -288,7 +288,7 @@ def test_all_sinks_of_a_tenant_with_many_are_served(
 def test_failing_sinks_do_not_delay_the_tenants_other_sinks(
     company: Company, hook: Hook, clock: Clock
 ) -> None:
-    for number in range(9):
+    for number in range(9):  # one run claims at most 8
         new = NewSink(name=str(number), address="http://127.0.0.1:1/", from_sequence=1)
         create_sink(actor=company.administrator.actor, new=new, now=clock())
     working_sink = attach_webhook(company, hook)
@@ -337,7 +337,7 @@ def test_a_failing_sink_does_not_stop_another(company: Company, hook: Hook, cloc
 
         deliver_due_entries(clock=clock)
 
-        assert (len(hook.payloads), len(other_hook.payloads)) == (8, 0)
+        assert (len(hook.payloads), len(other_hook.payloads)) == (8, 0)  # 6 entries, 2 sinks
 
 
 @pytest.mark.parametrize("stored", [b"not JSON", b'{"address": "URL", "secret": "whsec_!"}'])

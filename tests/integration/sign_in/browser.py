@@ -48,6 +48,6 @@ def code_of(secret: str, *, later_by: int = 0) -> str:
 
 
 def new_browser(person: Person) -> Browser:
-    """Return a browser with its own address, because attempts are counted by address."""
+    """Return a browser with its own IP address, because attempts are counted by IP address."""
     octets = ".".join(str(secrets.randbelow(250) + 1) for _ in range(3))
     return Browser(Client(REMOTE_ADDR=f"10.{octets}"), person)

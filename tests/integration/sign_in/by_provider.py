@@ -21,7 +21,7 @@ def configure_provider(company: Company, provider: OpenIdProvider) -> None:
 
 
 def fresh_client() -> Client:
-    """Return a client with its own address, because attempts are counted by address."""
+    """Return a client with its own IP address, because attempts are counted by IP address."""
     octets = [str(secrets.randbelow(250) + 1) for _ in range(3)]
     return Client(REMOTE_ADDR=f"10.{'.'.join(octets)}")
 

@@ -25,7 +25,7 @@ def make_saml_company(idp: SamlProvider) -> Company:
 
 
 def configure_saml(company: Company, metadata: str) -> None:
-    provider_config = SamlProviderConfig(metadata, None, fetch_metadata)
+    provider_config = SamlProviderConfig(metadata, url=None, fetch=fetch_metadata)
     set_saml_provider(actor=company.platform, config=provider_config, now=timezone.now())
 
 
@@ -57,32 +57,37 @@ def post_saml(client: Client, company: Company, saml_response: str) -> Any:
 
 
 def wrap_signatures(xml: str, email: str, victim: str) -> list[str]:
-    """Return responses that name the victim. The signed assertion is changed, moved or missing."""
+    """Return forged responses that name the victim.
+
+    In each, the signed assertion is changed, moved, missing, or beside a forged one.
+    """
     assertion_end, signature_end = "</saml:Assertion>", "</ds:Signature>"
     signed = xml[xml.index("<saml:Assertion") : xml.index(assertion_end) + len(assertion_end)]
     signature = signed[
         signed.index("<ds:Signature") : signed.index(signature_end) + len(signature_end)
     ]
-    name = re.search(r' ID="([^"]+)"', signed)
-    assert name is not None
+    assertion_id = re.search(r' ID="([^"]+)"', signed)
+    assert assertion_id is not None
     forged = signed.replace(signature, "").replace(email, victim)
-    other = forged.replace(name[1], "_evil")
+    renamed = forged.replace(assertion_id[1], "_evil")  # forged, with another ID
     extensions = f"<samlp:Extensions>{signed}</samlp:Extensions>"
+    # The signature, with the signed assertion inside.
     inside = signature.replace("</ds:Signature>", f"<ds:Object>{signed}</ds:Object></ds:Signature>")
     return [
         xml.replace(email, victim),  # the signed assertion is changed
-        # An unsigned assertion is added, with another ID or with the same one.
-        xml.replace(signed, other + signed),
-        xml.replace(signed, signed + other),
+        # The forged, unsigned assertion is added, with another ID or with the same one.
+        xml.replace(signed, renamed + signed),
+        xml.replace(signed, signed + renamed),
         xml.replace(signed, forged + signed),
         # The signed assertion is moved to the extensions.
-        xml.replace(signed, other).replace("<samlp:Status>", f"{extensions}<samlp:Status>"),
+        xml.replace(signed, renamed).replace("<samlp:Status>", f"{extensions}<samlp:Status>"),
         xml.replace(signed, forged).replace("<samlp:Status>", f"{extensions}<samlp:Status>"),
-        # The forged assertion has the signature, alone or with the signed assertion inside.
-        xml.replace(signed, other.replace("<saml:Subject>", f"{signature}<saml:Subject>")),
-        xml.replace(signed, other.replace("<saml:Subject>", f"{inside}<saml:Subject>")),
+        # The forged assertion has the signature. In two cases, the signature contains the signed
+        # assertion.
+        xml.replace(signed, renamed.replace("<saml:Subject>", f"{signature}<saml:Subject>")),
+        xml.replace(signed, renamed.replace("<saml:Subject>", f"{inside}<saml:Subject>")),
         xml.replace(signed, forged.replace("<saml:Subject>", f"{inside}<saml:Subject>")),
         # One assertion contains the other.
-        xml.replace(signed, signed.replace("</saml:Subject>", f"</saml:Subject>{other}")),
-        xml.replace(signed, other.replace("</saml:Assertion>", f"{signed}</saml:Assertion>")),
+        xml.replace(signed, signed.replace("</saml:Subject>", f"</saml:Subject>{renamed}")),
+        xml.replace(signed, renamed.replace("</saml:Assertion>", f"{signed}</saml:Assertion>")),
     ]

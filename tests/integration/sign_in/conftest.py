@@ -18,11 +18,12 @@ if TYPE_CHECKING:
 
 @pytest.fixture(autouse=True)
 def _database(database: None) -> None:
-    """Give all of these tests Postgres and Valkey."""
+    """Give all tests of this folder Postgres and Valkey."""
 
 
 @pytest.fixture(autouse=True)
 def _allow_loopback() -> Iterator[None]:
+    """Let identity providers be on this machine: Caret refuses private addresses by default."""
     with override_settings(PRIVATE_TARGETS=[ip_network("127.0.0.0/8")]):
         yield
 
@@ -44,7 +45,7 @@ def provider(server: OpenIdProvider) -> OpenIdProvider:
 @pytest.fixture
 def company(provider: OpenIdProvider) -> Company:
     """Make a company with a verified domain and the test's identity provider."""
-    # Imported here: plugins are loaded before Django is set up, models after it.
+    # Imported here: pytest may load this file before Django is set up.
     from tenants.base.permissions import Role
     from tests.fixtures.companies import make_company
     from tests.fixtures.users import make_domain

@@ -30,14 +30,15 @@ def new_key() -> rsa.RSAPrivateKey:
 @dataclass
 class OpenIdProvider:
     issuer: str = ""
-    key: rsa.RSAPrivateKey = field(default_factory=new_key)
-    signing_key: rsa.RSAPrivateKey | None = None  # None: the key that it publishes
+    key: rsa.RSAPrivateKey = field(default_factory=new_key)  # its public half is published
+    signing_key: rsa.RSAPrivateKey | None = None  # signs tokens; None: `key`
     claims: dict[str, Any] = field(default_factory=dict)
     # Additional fields of the token response.
     extra_fields: dict[str, Any] = field(default_factory=dict)
     # Signs the claims of a token; None: RS256 with `signing_key`.
     sign: Callable[[dict[str, Any]], str] | None = None
-    keys: list[dict[str, Any]] | None = None  # the published keys; None: `key`
+    keys: list[dict[str, Any]] | None = None  # published instead of `key`, as JWKs; None: `key`
+    # By authorization code: the query of the request for which the code was issued.
     codes: dict[str, dict[str, str]] = field(default_factory=dict)
     # By path: returns the bytes that are sent instead of the normal response.
     raw: dict[str, Callable[[], Iterable[bytes]]] = field(default_factory=dict)
@@ -59,6 +60,7 @@ class OpenIdProvider:
         query = self.codes.pop(form.get("code", ""), None)
         if query is None or form.get("client_secret") != CLIENT_SECRET:
             return None
+        # PKCE: the challenge is the digest of the verifier.
         digest = hashlib.sha256(form.get("code_verifier", "").encode()).digest()
         if base64.urlsafe_b64encode(digest).rstrip(b"=").decode() != query["code_challenge"]:
             return None
@@ -68,7 +70,8 @@ class OpenIdProvider:
         claims = {"iss": self.issuer, "aud": CLIENT_ID, "sub": "u1", "iat": now, "exp": now + 300}
         if "max_age" in query:
             claims["auth_time"] = now
-        claims_sent = {k: v for k, v in (claims | self.claims).items() if v is not ABSENT}
+        all_claims = claims | self.claims
+        claims_sent = {name: value for name, value in all_claims.items() if value is not ABSENT}
         key = self.signing_key or self.key
         signed = (
             jwt.encode(claims_sent, key, "RS256", headers={"kid": "k1"})
@@ -78,7 +81,7 @@ class OpenIdProvider:
         return {"access_token": "x", "token_type": "Bearer", "id_token": signed} | self.extra_fields
 
     def document(self, path: str) -> dict[str, Any] | None:
-        """Return the configuration or the published keys; None for another path."""
+        """Return the configuration or the published signing keys; None for another path."""
         if path == "/.well-known/openid-configuration":
             return {
                 "issuer": self.issuer,

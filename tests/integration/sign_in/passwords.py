@@ -22,6 +22,7 @@ _UNUSABLE_LINK: Final = b"This link was already used, or it has expired."
 
 
 def keep_mails_in_memory(settings: LazySettings) -> None:
+    """Collect mails in an empty `mail.outbox`, and drop links that earlier tests requested."""
     settings.EMAIL_BACKEND = "django.core.mail.backends.locmem.EmailBackend"
     mail.outbox = []
     redis_connection.connect_to_redis().delete(QUEUE)
@@ -63,12 +64,14 @@ def mailed_link(person: Person) -> str:
 
 
 def open_link(path: str) -> Client:
+    """Open the link, and return the client. It has been redirected to the form for a password."""
     client = fresh_client()
     assert client.get(path)["Location"] == "/reset-password"
     return client
 
 
 def is_unusable(path: str) -> bool:
+    """Return whether a page says that the link was used or has expired."""
     response = fresh_client().get(path)
     return response.status_code == 404 and _UNUSABLE_LINK in response.content
 

@@ -256,7 +256,7 @@ def test_a_user_without_a_provider_is_told_to_use_their_password(cast: Cast) -> 
 def test_an_administrator_cannot_configure_a_provider(
     company: Company, provider: OpenIdProvider
 ) -> None:
-    """An administrator could otherwise sign in as the owner."""
+    """An administrator's own provider could sign in the administrator as the owner."""
     alice = make_colleague(company, Role.ADMINISTRATOR)
 
     with pytest.raises(Forbidden, match=r"sign_in_settings\.write"):

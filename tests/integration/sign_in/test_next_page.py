@@ -133,7 +133,7 @@ def test_an_openid_sign_in_redirects_only_to_own_pages(
 @for_each_foreign_target
 def test_a_saml_relay_state_is_never_followed(company: Company, owner: Person, target: str) -> None:
     idp = SamlProvider()
-    provider_config = SamlProviderConfig(idp.metadata(), None, fetch_metadata)
+    provider_config = SamlProviderConfig(idp.metadata(), url=None, fetch=fetch_metadata)
     set_saml_provider(actor=company.platform, config=provider_config, now=timezone.now())
     client = fresh_client()
 

@@ -117,8 +117,8 @@ def test_a_passkey_without_user_verification_is_only_a_second_factor(owner: Pers
 def test_a_second_factor_challenge_cannot_replace_a_passkey_sign_in(
     company: Company, owner: Person
 ) -> None:
-    """Otherwise a finder of a security key without a PIN could sign in with a touch alone, by using
-    a challenge of their own account."""
+    """A developer finds the owner's security key, which has no PIN and needs only a touch. The key
+    answers a challenge of the developer's own sign-in."""
     passkey, browser = SoftPasskey(verifies_user=False), Browser(owner)
     browser.sign_in()
     browser.add(passkey)

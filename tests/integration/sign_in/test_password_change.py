@@ -47,22 +47,22 @@ def test_a_changed_password_replaces_the_old_one(olga: Person) -> None:
     assert not can_sign_in(olga, PASSWORD)
 
 
-def test_a_change_ends_the_other_sessions_and_gives_this_one_a_new_key(olga: Person) -> None:
+def test_a_change_ends_the_other_sessions_and_gives_this_one_a_new_token(olga: Person) -> None:
     browser, other_browser = signed_in(olga), signed_in(olga)
-    key_before = browser.client.cookies["caret-session"].value
+    token_before = browser.client.cookies["caret-session"].value
 
     post_password_change(browser.client)
 
-    key_after = browser.client.cookies["caret-session"].value
-    assert key_before != key_after
+    token_after = browser.client.cookies["caret-session"].value
+    assert token_before != token_after
     # Checked first, because the requests below would also remove an ended session.
     assert UserSession.objects.filter(user_id=olga.user_id).count() == 1
     sessions = browser.client.get("/account/sessions").content
-    assert (sessions.count(b"this session"), sessions.count(b"<li>")) == (1, 1)
+    assert (sessions.count(b"this session"), sessions.count(b"<li>")) == (1, 1)  # no other one
     assert not other_browser.is_signed_in()
-    client_with_old_key = fresh_client()
-    client_with_old_key.cookies["caret-session"] = key_before
-    assert client_with_old_key.get("/api/v1/tenant").status_code == 401
+    client_with_old_token = fresh_client()
+    client_with_old_token.cookies["caret-session"] = token_before
+    assert client_with_old_token.get("/api/v1/tenant").status_code == 401
 
 
 def _outdate_hash(person: Person) -> str:

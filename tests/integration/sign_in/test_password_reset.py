@@ -96,6 +96,7 @@ def test_the_page_does_not_reveal_the_token(olga: Person) -> None:
 
     assert olga.email.encode() in page.content
     assert path.rpartition("/")[2].encode() not in page.content
+    # The browser does not tell other sites the address of the page.
     assert page["Referrer-Policy"] in ("same-origin", "no-referrer")
 
 
@@ -150,13 +151,14 @@ def test_a_link_expires_after_an_hour(olga: Person, monkeypatch: pytest.MonkeyPa
 
 
 def test_a_tampered_link_does_not_work(companies: list[Company], olga: Person) -> None:
-    path = mailed_link(olga)
+    path = mailed_link(olga)  # /reset-password/<user ID>/<timestamp>-<digest>
     start, _, token = path.rpartition("/")
     timestamp, _, digest = token.partition("-")
     other_owner = make_company("globex", {Role.OWNER: "gina"}).people[Role.OWNER]
+    other_last_digit = "0" if timestamp[-1] != "0" else "1"
     tampered = [
         f"{start}/{timestamp}-{'0' * len(digest)}",
-        f"{start}/{timestamp[:-1]}{'0' if timestamp[-1] != '0' else '1'}-{digest}",
+        f"{start}/{timestamp[:-1]}{other_last_digit}-{digest}",
         f"{start}/{'z' * 5_000}-{digest}",
         f"{start}/%00",
         f"{start}/-",
@@ -166,6 +168,7 @@ def test_a_tampered_link_does_not_work(companies: list[Company], olga: Person) -
 
     assert [link for link in tampered if not is_unusable(link)] == []
     assert not is_unusable(path)
+    # A browser that has opened no link cannot set a password.
     assert fresh_client().post("/reset-password", {"password": NEW_PASSWORD}).status_code == 404
 
 
@@ -219,7 +222,7 @@ def test_a_new_password_makes_known_browsers_unknown(olga: Person) -> None:
     """
     thief = signed_in(olga)
     thief.client.post("/sign-out")
-    thief.client.defaults["REMOTE_ADDR"] = "10.200.0.9"
+    thief.client.defaults["REMOTE_ADDR"] = "10.200.0.9"  # not the known network of the sign-in
     (device_cookie,) = [name for name in thief.client.cookies if "caret-device-" in name]
     assert thief.client.cookies[device_cookie].value  # signing out has not deleted it
     open_link(mailed_link(olga)).post("/reset-password", {"password": NEW_PASSWORD})
@@ -234,7 +237,7 @@ def test_the_browser_that_changed_the_password_stays_known(olga: Person) -> None
     browser = signed_in(olga)
     post_password_change(browser.client)
     browser.client.post("/sign-out")
-    browser.client.defaults["REMOTE_ADDR"] = "10.200.0.10"
+    browser.client.defaults["REMOTE_ADDR"] = "10.200.0.10"  # not the known network of the sign-in
     spend_attempts(olga.email)
 
     response = browser.client.post("/sign-in", {"email": olga.email, "password": NEW_PASSWORD})

@@ -1,4 +1,7 @@
-"""A user or an operator requests a link to reset a password, and a worker mails it."""
+"""A user or an operator requests a link to reset a password, and a worker mails it.
+
+`olga` signs in with a password. The tenant of `owner` requires single sign-on.
+"""
 
 import re
 import secrets
@@ -108,7 +111,7 @@ def test_requests_for_one_account_are_throttled(olga: Person, is_known: bool) ->
 def test_requests_of_others_do_not_throttle_a_known_browser(olga: Person) -> None:
     browser = signed_in(olga)
     browser.client.post("/sign-out")
-    browser.client.defaults["REMOTE_ADDR"] = "10.200.0.11"
+    browser.client.defaults["REMOTE_ADDR"] = "10.200.0.11"  # not the known network of the sign-in
     spend_attempts(olga.email, Secret.RESET_LINK)
 
     assert request_link(olga.email, browser.client).status_code == 302
@@ -172,7 +175,8 @@ def test_the_queue_contains_no_readable_address_and_expires(olga: Person) -> Non
 
 
 def test_a_request_that_waited_too_long_is_dropped(olga: Person) -> None:
-    enqueue_reset_request(email=olga.email, now=timezone.now() - timedelta(minutes=61))
+    over_an_hour_ago = timezone.now() - timedelta(minutes=61)
+    enqueue_reset_request(email=olga.email, now=over_an_hour_ago)
 
     assert mail_requested_links(now=timezone.now()) == 1
     assert mail.outbox == []

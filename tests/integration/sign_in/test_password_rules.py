@@ -18,6 +18,8 @@ from tests.integration.sign_in.passwords import NEW_PASSWORD
         ("qwerty123456", "easy to guess"),  # in the list of common passwords
         ("Password2026!", "easy to guess"),  # a common password with digits and a sign
         ("!!Iloveyou2026!!", "easy to guess"),
+        ("trustno1!!!!", "easy to guess"),  # the digit belongs to the common password
+        ("2026Trustno12026!", "easy to guess"),
         ("482910385728", "entirely numeric"),
         ("gertrude.steinway", "too similar"),  # the user's own name
         ("x" * 257, "at most 256 characters"),

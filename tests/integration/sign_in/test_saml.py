@@ -214,7 +214,7 @@ def test_a_response_signed_with_another_key_is_refused(
 def test_signature_wrapping_is_refused(company: Company, owner: Person, idp: SamlProvider) -> None:
     """Signature wrapping: a user of the provider tries to sign in as another user."""
     mallory = f"mallory@{company.slug}.example"
-    num_wrapped = 11  # responses that wrap_signatures returns
+    num_wrapped = 11  # the number of responses that wrap_signatures returns
     for number in range(num_wrapped):
         client = fresh_client()
         xml = idp.build_response(request_assertion(client, idp, mallory))
@@ -272,10 +272,11 @@ def test_a_ticket_is_refused_and_used_up_in_a_browser_that_did_not_begin_the_sig
     saml_response = idp.encode_response(request_assertion(client, idp, owner.email))
     request_assertion(victim, idp, owner.email)
     form = {"SAMLResponse": saml_response}
+    # A browser posts the form of another site without a session cookie, as a fresh client does.
     url_with_ticket = fresh_client().post(get_acs_path(company), form)["Location"]
 
     assert victim.get(url_with_ticket).status_code == 403
-    assert client.get(url_with_ticket).status_code == 403
+    assert client.get(url_with_ticket).status_code == 403, "the ticket was not used up"
     assert not is_signed_in(victim)
 
 
@@ -300,7 +301,7 @@ def other_idp(request: pytest.FixtureRequest, idp: SamlProvider) -> SamlProvider
 def test_a_response_of_another_tenants_provider_is_refused(
     company: Company, owner: Person, idp: SamlProvider, other_idp: SamlProvider
 ) -> None:
-    """The response names no audience, so the audience does not show the tenant."""
+    """The response names no audience, so its audience does not show for which tenant it is."""
     make_saml_company(other_idp)
     client = fresh_client()
     assertion = request_assertion(client, idp, owner.email)

@@ -29,7 +29,7 @@ from tests.integration.sign_in.test_hostile_provider import OK, send_dripping_bo
 from tests.integration.sign_in.test_signing_in_again import provider_link
 
 _METADATA_PATH: Final = "/metadata"
-_UNREACHABLE_URL: Final = "http://127.0.0.1:9"
+_UNREACHABLE_URL: Final = "http://127.0.0.1:9"  # no server listens on this port
 
 
 @pytest.fixture
@@ -130,7 +130,7 @@ def test_a_step_up_at_a_provider_with_a_slow_clock_is_explained(
     company: Company, owner: Person, idp: SamlProvider
 ) -> None:
     client = fresh_client()
-    idp.clock_skew_s = -120
+    idp.clock_skew_s = -120  # accepted for a sign-in; for a step-up, at most 60 s slow is accepted
     sign_in(client, company, idp, owner.email)
     page = client.post("/account/reauthenticate", {"next": "/sign-in-settings"})
     assertion = idp.assertion_for(provider_link(page), owner.email)
@@ -147,7 +147,7 @@ def test_a_user_who_takes_too_long_is_told_to_try_again(
     client = fresh_client()
     saml_response = idp.encode_response(request_assertion(client, idp, owner.email))
     session = client.session
-    over_ten_minutes_ago = int(time.time()) - 601
+    over_ten_minutes_ago = int(time.time()) - 601  # seconds
     session["saml-request"] = {**session["saml-request"], "sent_at": over_ten_minutes_ago}
     session.save()
 
@@ -158,7 +158,7 @@ def test_a_user_who_takes_too_long_is_told_to_try_again(
 
 
 def configure_by_url(company: Company, url: str) -> None:
-    config = SamlProviderConfig(None, url, fetch_metadata)
+    config = SamlProviderConfig(metadata=None, url=url, fetch=fetch_metadata)
     set_saml_provider(actor=company.platform, config=config, now=timezone.now())
 
 

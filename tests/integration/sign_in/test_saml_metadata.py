@@ -68,7 +68,9 @@ def test_invalid_metadata_are_refused(company: Company, metadata: str) -> None:
 
 
 def test_metadata_are_fetched_only_from_public_addresses(company: Company) -> None:
-    provider_config = SamlProviderConfig(None, "https://127.0.0.1/metadata", fetch_metadata)
+    provider_config = SamlProviderConfig(
+        metadata=None, url="https://127.0.0.1/metadata", fetch=fetch_metadata
+    )
 
     with override_settings(PRIVATE_TARGETS=[]), pytest.raises(InvalidValue) as exc_info:
         set_saml_provider(actor=company.platform, config=provider_config, now=timezone.now())
@@ -83,7 +85,7 @@ def test_an_administrator_cannot_configure_a_provider(company: Company, idp: Sam
     def fetch(url: str) -> str:
         raise AssertionError(url)
 
-    provider_config = SamlProviderConfig(None, "https://x.example", fetch)
+    provider_config = SamlProviderConfig(metadata=None, url="https://x.example", fetch=fetch)
     with pytest.raises(Forbidden):
         set_saml_provider(actor=alice.actor, config=provider_config, now=timezone.now())
 

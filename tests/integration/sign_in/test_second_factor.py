@@ -1,6 +1,9 @@
 """Users set up second factors and sign in with them, and tenants can require them.
 
 Users can also list and end their sessions.
+
+A code works once, and `set_up_app` uses the current one. Therefore tests use the code of the next
+30 seconds: `code_of(secret, later_by=1)`.
 """
 
 from contextlib import ExitStack
@@ -41,7 +44,7 @@ def browser(company: Company) -> Browser:
 def forget_used_code(browser: Browser, code: str) -> None:
     """Let django-allauth forget that the code was used.
 
-    It does so by itself after 30 s of the 90 s for which the code is valid.
+    Without this call, django-allauth forgets it after 30 s, although the code is valid for 90 s.
     """
     cache.delete(f"allauth.mfa.totp.used?user={browser.person.user_id}&code={code}")
 
@@ -128,7 +131,8 @@ def test_guessing_codes_is_throttled(browser: Browser) -> None:
     for _ in range(MAX_ATTEMPTS[Secret.CODE] + 1):
         other_browser.client.post("/sign-in/code", {"code": "000000"})
 
-    other_browser.client.post("/sign-in/code", {"code": code_of(secret, later_by=1)})
+    right_code = code_of(secret, later_by=1)
+    other_browser.client.post("/sign-in/code", {"code": right_code})
 
     assert not other_browser.is_signed_in()
 
@@ -176,7 +180,7 @@ def test_a_step_up_asks_to_retry_while_all_hashing_slots_are_in_use(browser: Bro
 
     assert (refusal.status_code, refusal["Retry-After"]) == (503, "5")
     assert b"Too many people are signing in" in refusal.content
-    assert b"/account/x" in refusal.content
+    assert b"/account/x" in refusal.content, "the page to return to is lost"
     assert PASSWORD.encode() not in refusal.content
     assert accepted.status_code == 302
 

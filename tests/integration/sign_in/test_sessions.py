@@ -1,7 +1,8 @@
 """The sign-in method of a session decides which tenants it opens.
 
 A provider session begins with a sign-in through a tenant's identity provider, and opens only this
-tenant. A session ends if its user's sign-in method changes.
+tenant. A session ends if its user's sign-in method changes. `company` has a verified domain and the
+identity provider `provider`; `owner` is its owner.
 """
 
 from dataclasses import replace

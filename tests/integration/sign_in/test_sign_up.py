@@ -30,6 +30,7 @@ from tests.integration.sign_in.passwords import keep_mails_in_memory
 
 @pytest.fixture(autouse=True)
 def _sign_up_enabled(settings: LazySettings) -> None:
+    """Enable sign-up without a plan, keep e-mails in memory, and reset the total limit."""
     keep_mails_in_memory(settings)
     settings.SELF_SIGN_UP, settings.SIGN_UP_PLAN = True, ""
     redis_connection.connect_to_redis().delete("caret:throttle:sign-up")
@@ -81,7 +82,7 @@ def test_a_company_signs_up_and_its_owner_sets_a_password(
     assert "Welcome!" in welcome
     tenant = Tenant.objects.get(slug=slug)
     assert tenant.name == form["company"]
-    assert tenant.trial_ends_on == timezone.now().date() + timedelta(days=30)
+    assert tenant.trial_ends_on == tenant.created_at.date() + timedelta(days=30)
     tenant_id = TenantId(str(tenant.id))
     with tenant_scope(tenant_id):
         assert Subscription.objects.get().plan.slug == plan

@@ -20,7 +20,7 @@ class Browser:
     person: Person
     client: Client = field(
         default_factory=lambda: Client(
-            HTTP_HOST="localhost",
+            HTTP_HOST="localhost",  # passkeys are bound to the host name
             REMOTE_ADDR=f"10.{'.'.join(str(secrets.randbelow(250) + 1) for _ in range(3))}",
         )
     )
@@ -34,7 +34,7 @@ class Browser:
         return self.client.get("/api/v1/tenant").status_code == 200
 
     def confirm(self) -> None:
-        """Step up with the password, which a new passkey requires."""
+        """Step up with the password. Adding a passkey requires a step-up."""
         self.client.get("/account/passkeys/new")
         self.client.post("/account/confirm", {"password": PASSWORD})
 

@@ -24,7 +24,7 @@ def add_completion(company: Company, *, at: datetime = NOON, **fields: Any) -> u
 
 
 def completion(company: Company, *, at: datetime = NOON, **fields: Any) -> UsageRecord:
-    """Return a record that is not written yet."""
+    """Return a record that is not inserted yet."""
     values = {
         "user_id": company.developer.user_id,
         "request_id": uuid7(now_ms=to_unix_ms(at)),

@@ -25,6 +25,7 @@ def test_an_alert_of_a_deleted_budget_says_that_it_was_deleted(
     mail.outbox = []
     actor = company.administrator.actor
     budget = make_budget(company, limit_micros=1_000)
+    # This costs more than the budget.
     ingest_completion(company, company.developer, NOW, generated_tokens=10_000)
     rate_tenant(company.tenant_id, now=NOW)
     delete_budget(actor=actor, budget_id=budget.id, version=budget.version, now=NOW)

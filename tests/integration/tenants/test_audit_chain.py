@@ -35,7 +35,7 @@ def add_entry(actor: Actor, *, facts: Any = None, now: Any = None) -> None:
             actor=actor,
             action="test.done",
             target="test:1",
-            change=(None, facts),
+            change=(None, facts),  # before and after
             now=now or timezone.now(),
         )
 
@@ -69,7 +69,14 @@ def test_a_tenants_entries_form_a_chain_from_its_creation(company: Company) -> N
 
 def test_an_actor_is_a_user_a_key_or_the_platform(company: Company) -> None:
     bob = company.administrator
-    key = Actor(company.tenant_id, None, Role.AUDITOR, None, "", key=LookupId("Ab3dE6gH"))
+    key = Actor(
+        company.tenant_id,
+        user_id=None,
+        role=Role.AUDITOR,
+        address=None,
+        request_id="",
+        key=LookupId("Ab3dE6gH"),
+    )
     for actor in (bob.actor, key, company.platform):
         add_entry(actor)
 

@@ -23,6 +23,11 @@ from tests.fixtures.companies import ACME, Company, make_company
 from tests.stack.services import Services
 
 NOON = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
+# Flips a bit of the first byte of all signatures: in PostgreSQL, the operator # is XOR.
+SIGNATURE_FORGERY = (
+    "UPDATE tenants_signedaudithead"
+    " SET signature = set_byte(signature, 0, get_byte(signature, 0) # 1) WHERE true"
+)
 
 
 @pytest.fixture
@@ -32,10 +37,14 @@ def company() -> Company:
 
 @pytest.fixture
 def tamper(services: Services, company: Company) -> Iterator[Callable[[str, str], None]]:
-    """Return a function that runs a statement as the owner of the tables, for this tenant only."""
+    """Return a function that runs a statement as the owner of the tables, for this tenant only.
+
+    The statement must end with a WHERE clause, to which the function adds the tenant.
+    """
     with psycopg.connect(services.owner_database_url, autocommit=True) as owner:
 
         def run(table: str, statement: str) -> None:
+            # With FORCE, row-level security also applies to the owner.
             owner.execute(f"ALTER TABLE {table} NO FORCE ROW LEVEL SECURITY")
             owner.execute(f"{statement} AND tenant_id = '{company.tenant_id}'")
             owner.execute(f"ALTER TABLE {table} FORCE ROW LEVEL SECURITY")
@@ -58,6 +67,7 @@ def sign_current_head(company: Company) -> None:
 
 
 def verify_chain(company: Company) -> ChainCheckResult:
+    """Check the chain as an auditor. The check itself is recorded as an entry of the chain."""
     auditor = company.people[Role.AUDITOR].actor
     return check_chain(actor=auditor, keys=load_signing_keys().public_keys(), now=NOON)
 
@@ -67,7 +77,7 @@ def test_an_unmodified_chain_is_valid(company: Company) -> None:
     sign_current_head(company)
     last = add_entries(company, 2)
 
-    result = verify_chain(company)  # adds an entry
+    result = verify_chain(company)
 
     assert result == ChainCheckResult(
         first=1, last=last + 1, num_heads=1, broken_at=None, end=last + 1
@@ -134,9 +144,8 @@ def test_a_head_with_a_forged_signature_is_detected(
 ) -> None:
     last = add_entries(company)
     sign_current_head(company)
-    forged = "SET signature = set_byte(signature, 0, get_byte(signature, 0) # 1)"
 
-    tamper("tenants_signedaudithead", f"UPDATE tenants_signedaudithead {forged} WHERE true")
+    tamper("tenants_signedaudithead", SIGNATURE_FORGERY)
 
     assert verify_chain(company).broken_at == last
 
@@ -154,14 +163,13 @@ def test_a_long_chain_is_checked_from_a_signed_head(
     assert (result.first, result.num_heads, result.is_unbroken) == (signed + 1, 1, True)
 
 
-def test_a_forged_head_before_the_first_entry_is_not_counted(
+def test_a_forged_head_before_the_checked_entries_is_named_and_not_counted(
     company: Company, tamper: Callable[[str, str], None]
 ) -> None:
     signed = add_entries(company, 2)
     sign_current_head(company)
     add_entries(company)
-    forged = "SET signature = set_byte(signature, 0, get_byte(signature, 0) # 1)"
-    tamper("tenants_signedaudithead", f"UPDATE tenants_signedaudithead {forged} WHERE true")
+    tamper("tenants_signedaudithead", SIGNATURE_FORGERY)
 
     result = check_chain(
         actor=company.people[Role.AUDITOR].actor,
@@ -211,6 +219,7 @@ def test_a_check_that_takes_too_long_reports_its_position(
 ) -> None:
     monkeypatch.setattr(chain_check, "_STEP", 2)
     add_entries(company, 6)
+    # The start, and the end of each of the two steps that the time limit allows.
     times = iter([0.0, chain_check.MAX_S / 2, chain_check.MAX_S])
 
     result = check_chain(

@@ -34,7 +34,10 @@ ALL = AuditExportPeriod(None, None)
 
 @pytest.fixture
 def company() -> Company:
-    """Make a company with a key. Its audit log then has seven entries."""
+    """Make a company with a key. Its audit log then has seven entries.
+
+    They are about the tenant, its five members, and the key.
+    """
     company = make_company("initech", ACME, records_additions=True)
     make_key(company, company.developer)
     return company
@@ -46,6 +49,7 @@ def add_entry(company: Company, *, at: datetime, action: str = "test.done") -> N
             actor=company.platform,
             action=action,
             target="t",
+            # JSON encoders differ in how they write these numbers and characters.
             change=(None, {"micros": 2**60, "rates": {"eur": 0.1}, "name": "Zoë\u2028\U0001f600"}),
             now=at,
         )
@@ -209,7 +213,7 @@ def test_the_verifier_accepts_the_commands_export(
     assert verify_audit([str(file), "--public-key", str(keys)]) == 0
     # Seven entries of the company, and one of the export.
     assert "8 entries, 1 to 8" in capsys.readouterr().out
-    assert file.stat().st_mode & 0o077 == 0
+    assert file.stat().st_mode & 0o077 == 0, "other users have access to the file"
     last = select_records(file.read_bytes(), "entry")[-1]
     assert (last["action"], last["reason"]) == ("audit.exported", "yearly")
     assert sorted(path.name for path in tmp_path.iterdir()) == [keys.name, file.name]
@@ -221,6 +225,7 @@ def test_the_verifier_accepts_the_commands_export(
         ("nobody", "--out", "x"),
         ("{slug}", "--out", "/nonexistent/x"),
         ("{slug}", "--out", "x", "--from", "yesterday"),
+        # A time before the year 1 in UTC, and a year after 2199, the last one that is accepted.
         ("{slug}", "--out", "x", "--from", "0001-01-01T00:00:00+14:00"),
         ("{slug}", "--out", "x", "--to", "9999-12-31"),
     ],

@@ -17,7 +17,7 @@ from tests.fakes.billing import backdate_company, ingest_completion
 from tests.fixtures.companies import make_company
 
 OCTOBER = datetime(2026, 10, 3, 12, tzinfo=UTC)
-# Costs 0.90 EUR.
+# Costs 0.90 EUR: 0.15 EUR for a million prompt tokens, and 0.60 EUR for a million generated ones.
 LARGE_USAGE = {"prompt_tokens": 2_000_000, "cached_tokens": 0, "generated_tokens": 1_000_000}
 
 
@@ -41,7 +41,7 @@ def test_an_operator_bills_a_tenant_on_the_command_line(tmp_path: Path) -> None:
     run_billing("subscribe", company.slug, plan, "--from", "2026-10-01")
     run_billing("profile", company.slug, "--file", str(profile))
     run_billing("credit", company.slug, "0.10", "--reason", "Welcome.")
-    ingest_completion(company, None, OCTOBER, **LARGE_USAGE)
+    ingest_completion(company, person=None, at=OCTOBER, **LARGE_USAGE)
 
     invoice_output = run_billing("invoice", company.slug)
     credit_note_output = run_billing(
@@ -69,7 +69,10 @@ def test_an_operator_sets_the_price_of_a_model(tmp_path: Path) -> None:
     output = run_billing("price", plan, "--from", "2026-01-01", "--seat", "19.00", *files)
 
     (price,) = (view.prices[-1] for view in list_plans() if view.slug == plan)
-    assert price.model_prices == {"coder-large": TierPrices(150_000, 15_000, 4_200_000)}
+    micros_per_million_tokens = TierPrices(
+        prompt=150_000, cached_prompt=15_000, generated=4_200_000
+    )
+    assert price.model_prices == {"coder-large": micros_per_million_tokens}
     assert "The catalogue has no model coder-large." in output
 
 

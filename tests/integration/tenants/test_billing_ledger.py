@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 from django.db import DatabaseError, IntegrityError, connection, transaction
-from django.utils import timezone
 
 from caret.foundation.ids import TenantId, uuid7
 from caret.foundation.postgres.tenant_scope import tenant_scope
@@ -25,11 +24,19 @@ from tenants.billing.ledger.operations import (
     post_transaction,
 )
 from tenants.billing.plans.operations import NewPrice, add_price, create_plan, subscribe_tenant
-from tenants.models import LedgerAccount, LedgerEntry, LedgerTransaction, Plan, PriceVersion
+from tenants.models import (
+    LedgerAccount,
+    LedgerEntry,
+    LedgerTransaction,
+    Plan,
+    PriceVersion,
+    Tenant,
+)
 from tests.fakes.billing import NOW, START, TIERS, make_customer, make_plan, read_balances
 from tests.fixtures.companies import ACME, Cast, Company, make_company
 
 BALANCED = TransactionDraft(
+    # The source of a usage transaction is the first and the last batch, and the day.
     source=TransactionSource(SourceKind.USAGE, "1-1:2026-10-03"),
     day=date(2026, 10, 3),
     month=START,
@@ -112,7 +119,7 @@ def test_two_unbalanced_transactions_do_not_balance_each_other(company: Company)
         entries = list(LedgerEntry.objects.filter(account=LedgerAccountCode.UNBILLED))
         # One more entry in each transaction: 1 and -1 micros, together zero.
         for sign, entry in zip((1, -1), entries, strict=True):
-            entry.position, entry.amount_micros = 9, sign
+            entry.position, entry.amount_micros = 9, sign  # no entry has this position
 
     with pytest.raises(IntegrityError, match="does not balance"), tenant_scope(company.tenant_id):
         LedgerEntry.objects.bulk_create(entries)
@@ -123,6 +130,7 @@ def test_an_entry_must_have_its_transactions_currency(company: Company) -> None:
     with tenant_scope(company.tenant_id):
         entries = list(LedgerEntry.objects.all())
         for entry in entries:
+            # A new position, so that the currency is the only fault.
             entry.position, entry.currency = entry.position + 5, "USD"
             LedgerAccount.objects.create(
                 tenant_id=company.tenant_id, code=entry.account, currency="USD"
@@ -174,9 +182,10 @@ def test_plans_and_prices_cannot_be_changed(company: Company, model: Any) -> Non
 
 def test_a_price_starts_tomorrow_at_the_earliest() -> None:
     plan = make_plan()
+    new = NewPrice(NOW.date(), seat_month_micros=1, tiers=TIERS)
 
     with pytest.raises(InvalidValue) as exc_info:
-        add_price(plan=plan, new=NewPrice(NOW.date(), 1, TIERS), now=NOW)
+        add_price(plan=plan, new=new, now=NOW)
 
     assert exc_info.value.field == "effective_on"
 
@@ -184,8 +193,8 @@ def test_a_price_starts_tomorrow_at_the_earliest() -> None:
 @pytest.mark.parametrize(
     ("field", "new"),
     [
-        ("seat_month_micros", NewPrice(START, -1, TIERS)),
-        ("tiers", NewPrice(START, 1, {})),
+        ("seat_month_micros", NewPrice(START, seat_month_micros=-1, tiers=TIERS)),
+        ("tiers", NewPrice(START, seat_month_micros=1, tiers={})),
     ],
 )
 def test_an_invalid_price_is_rejected_with_its_field(field: str, new: NewPrice) -> None:
@@ -203,7 +212,8 @@ def test_a_change_of_plan_starts_tomorrow_at_the_earliest(company: Company) -> N
 
 
 def test_a_first_plan_cannot_start_before_the_tenants_first_month() -> None:
-    company, plan, now = make_company("young", {}), make_plan(), timezone.now()
+    company, plan = make_company("young", {}), make_plan()
+    now = Tenant.objects.get(id=company.tenant_id).created_at
     first_of_month = start_of_month(now.date())
 
     for day in (date(1970, 1, 1), first_of_month - timedelta(days=1)):
@@ -248,10 +258,15 @@ def test_a_granted_credit_is_available(company: Company) -> None:
     }
 
 
-@pytest.mark.parametrize("amount", [0, -10_000, 5_001, 10**18])
-def test_a_credit_must_be_a_positive_amount_of_whole_cents(company: Company, amount: int) -> None:
+# Zero, negative, not a whole number of cents (10,000 micros), and too large.
+@pytest.mark.parametrize("amount_micros", [0, -10_000, 5_001, 10**18])
+def test_a_credit_must_be_a_positive_limited_amount_of_whole_cents(
+    company: Company, amount_micros: int
+) -> None:
     with pytest.raises(InvalidValue):
-        grant_credit(actor=company.platform, amount_micros=amount, reason="", now=NOW)
+        grant_credit(
+            actor=company.platform, amount_micros=amount_micros, reason="An outage.", now=NOW
+        )
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from tests.stack.waiting import wait_until
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 CURRENT = InvoiceParty("Initech", ("1 Main Street",), "DE1", "bills@initech.example")
 CHANGED = InvoiceParty("Initrode", ("2 Side Street",), "DE2", "ap@initrode.example")
-VAT = InvoiceTax("VAT", 1_900)
+VAT = InvoiceTax("VAT", 1_900)  # basis points: 19%
 NO_TAX = InvoiceTax("", 0)
 WRITERS = {Role.OWNER, Role.ADMINISTRATOR, Role.BILLING}
 LONG = "x" * (MAX_CHARS + 1)
@@ -143,7 +143,7 @@ def test_values_of_the_maximum_length_are_accepted(company: Company) -> None:
         InvoiceTax("", 1_900),
         InvoiceTax("VAT", 10_001),  # basis points: more than 100%
         InvoiceTax("V", -1),
-        InvoiceTax("V" * 41, 1_900),
+        InvoiceTax("V" * 41, 1_900),  # one character too many
         InvoiceTax("V\0", 1_900),
     ],
 )
@@ -166,7 +166,7 @@ def test_two_concurrent_changes_are_applied_in_order(company: Company) -> None:
     with tenant_scope(company.tenant_id):
         change_profile(company, customer_between)
         thread.start()
-        wait_until(_is_lock_awaited, timeout_s=30)
+        wait_until(is_lock_awaited, timeout_s=300)
     thread.join()
 
     assert [(entry.before or {})["name"] for entry in list_change_entries(company)] == [
@@ -176,7 +176,7 @@ def test_two_concurrent_changes_are_applied_in_order(company: Company) -> None:
     assert read_current(company)[0] == CHANGED
 
 
-def _is_lock_awaited() -> bool:
+def is_lock_awaited() -> bool:
     """Return whether a database session waits for a lock of another."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT count(*) FROM pg_locks WHERE NOT granted")

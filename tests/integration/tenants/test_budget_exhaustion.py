@@ -42,10 +42,11 @@ class Scenario:
     """The settings that select the models that may answer."""
 
     published: tuple[str, ...] = ()
-    of_another_plan: str = ""  # the published model that the tenant's plan does not include
+    # The published model that the tenant's plan does not include; "": none.
+    of_another_plan: str = ""
     allowed: tuple[str, ...] | None = None  # by the policy; None: all
-    assigned_pool: str = ""
-    dedicated_to_neighbour: str = ""  # a pool
+    assigned_pool: str = ""  # the pool that is assigned to the tenant; "": none
+    dedicated_to_neighbour: str = ""  # the pool that is dedicated to another tenant; "": none
 
 
 # The settings, and the model whose reservation at a gateway must equal the control plane's.
@@ -63,6 +64,7 @@ SCENARIOS = {
         Scenario((LARGE, SMALL), of_another_plan=SMALL, assigned_pool="small-pool"),
         SMALL,
     ),
+    # In the last two scenarios, the model is unknown: it may be the one with the lowest price.
     "an unknown model of an assigned pool": (Scenario((LARGE,), assigned_pool="other"), SMALL),
     "any model without a catalogue": (Scenario(), SMALL),
 }
@@ -140,7 +142,8 @@ def test_a_hard_budget_is_used_up_if_gateways_cannot_reserve(
     company: Company, scenario: Scenario, model: str
 ) -> None:
     apply_scenario(company, scenario)
-    make_budget(company, limit_micros=1_000_000)  # for which the gateway makes a reservation
+    # Without a hard budget, the gateway would reserve nothing.
+    make_budget(company, limit_micros=1_000_000)
     reserved_micros = reserve_at_gateway(company, model)
 
     developer, administrator = (

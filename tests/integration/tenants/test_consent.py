@@ -35,7 +35,7 @@ from tests.fixtures.companies import ACME, GLOBEX, Company, Person, make_company
 
 CAPTURE_CONSENT = UserConsent(content_capture=True, training=False)
 CAPTURE_AND_TRAINING_CONSENT = UserConsent(content_capture=True, training=True)
-CURRENT_TEXTS = frozenset(USER_CONSENT_VERSIONS.values())
+CURRENT_TEXT_VERSIONS = frozenset(USER_CONSENT_VERSIONS.values())
 
 
 @pytest.fixture
@@ -57,6 +57,7 @@ def allow_capture(company: Company, **content_capture: Any) -> None:
 
 
 def change_policy(company: Company, **changes: Any) -> None:
+    """Change these fields of the policy. `content_capture=None` forbids content capture."""
     current_policy = find_policy_in_force(tenant_id=company.tenant_id).policy
     set_policy(
         actor=company.administrator.actor,
@@ -67,10 +68,10 @@ def change_policy(company: Company, **changes: Any) -> None:
 
 
 def save_consent(
-    person: Person, consent: UserConsent, *, wordings: frozenset[str] = CURRENT_TEXTS
+    person: Person, consent: UserConsent, *, text_versions: frozenset[str] = CURRENT_TEXT_VERSIONS
 ) -> OwnConsent:
     return set_consent(
-        actor=person.actor, choice=ConsentChoice(consent, wordings), now=timezone.now()
+        actor=person.actor, choice=ConsentChoice(consent, text_versions), now=timezone.now()
     )
 
 
@@ -135,12 +136,16 @@ def test_training_without_content_capture_is_refused(consenting_company: Company
     assert exc_info.value.field == "training"
 
 
-@pytest.mark.parametrize("wordings", [frozenset(), {"content-capture-0"}, {TENANT_CONSENT_VERSION}])
-def test_consent_requires_the_current_wording(
-    consenting_company: Company, wordings: frozenset[str]
+@pytest.mark.parametrize(
+    "text_versions", [frozenset(), {"content-capture-0"}, {TENANT_CONSENT_VERSION}]
+)
+def test_consent_requires_the_current_text_version(
+    consenting_company: Company, text_versions: frozenset[str]
 ) -> None:
     with pytest.raises(InvalidValue, match="content-capture-1") as exc_info:
-        save_consent(consenting_company.developer, CAPTURE_CONSENT, wordings=frozenset(wordings))
+        save_consent(
+            consenting_company.developer, CAPTURE_CONSENT, text_versions=frozenset(text_versions)
+        )
 
     assert exc_info.value.field == "consent_texts"
 
@@ -152,6 +157,7 @@ def test_consent_leaves_a_receipt_with_version_and_digest_of_the_text(
 
     save_consent(ada, CAPTURE_CONSENT)
 
+    # In a receipt, `wording` is the version of the consent text.
     (receipt,) = read_receipts(consenting_company, ada)
     assert (receipt.user_email, receipt.actor_email) == (ada.email, ada.email)
     assert (receipt.kind, receipt.is_granted, receipt.wording) == (
@@ -200,7 +206,7 @@ def test_a_clock_that_jumps_back_does_not_restore_consent(consenting_company: Co
 
     set_consent(
         actor=consenting_company.developer.actor,
-        choice=ConsentChoice(NO_CONSENT, CURRENT_TEXTS),
+        choice=ConsentChoice(NO_CONSENT, CURRENT_TEXT_VERSIONS),
         now=timezone.now() - timedelta(days=1),
     )
 
@@ -272,7 +278,7 @@ def test_the_tenants_ban_on_training_keeps_the_consent_to_capture(
     }
 
 
-def test_a_policy_with_an_unknown_wording_is_refused(acme: Company) -> None:
+def test_a_policy_with_an_unknown_text_version_is_refused(acme: Company) -> None:
     with pytest.raises(InvalidValue, match=TENANT_CONSENT_VERSION) as exc_info:
         allow_capture(acme, consent_text="tenant-0")
 
@@ -292,7 +298,7 @@ def test_the_platform_cannot_consent_for_a_user(consenting_company: Company) -> 
     with pytest.raises(Forbidden):
         set_consent(
             actor=consenting_company.platform,
-            choice=ConsentChoice(CAPTURE_CONSENT, CURRENT_TEXTS),
+            choice=ConsentChoice(CAPTURE_CONSENT, CURRENT_TEXT_VERSIONS),
             now=timezone.now(),
         )
 

@@ -39,7 +39,7 @@ def test_a_credit_note_has_the_next_number_and_reduces_the_receivable(company: C
     set_billing_profile(
         actor=company.platform,
         customer=InvoiceParty("I"),
-        tax=InvoiceTax("VAT", 1_900),
+        tax=InvoiceTax("VAT", 1_900),  # basis points: 19%
         now=OCTOBER,
     )
     ingest_completion(company, company.developer, OCTOBER, **LARGE_USAGE)

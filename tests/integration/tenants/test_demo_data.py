@@ -152,6 +152,7 @@ def test_every_certificate_verifies(globex: TenantId) -> None:
     ]
 
     assert [document["number"] for document in verified] == list(range(1, len(rows) + 1))
+    # "data_subject" is the certificate of a user's erasure.
     assert {"data_subject", DataClass.CONTENT} <= {
         str(document.get("data_class")) for document in verified
     }
@@ -164,6 +165,7 @@ def test_the_evidence_pack_verifies_and_another_export_has_failed(globex: Tenant
             for row in ExportJob.objects.filter(tenant_id=globex).order_by("id")
         }
 
+    # In the store, the rows of the exports have a pack index. The pieces of the pack have none.
     pack = jobs[PACK, JobState.FINISHED]
     failed_job = jobs["usage_days", JobState.FAILED]
     with tenant_scope(globex):

@@ -64,6 +64,7 @@ def test_each_scope_has_one_key(acme: Company) -> None:
     for scope in (ADA, ADA, BOB):
         seal(acme, scope)
 
+    # There is one proof for each data key, also for those that are not destroyed.
     assert [proof.scope for proof in find_destruction_proofs(tenant_id=acme.tenant_id)] == [
         ADA,
         BOB,
@@ -182,7 +183,7 @@ def test_a_shredded_tenant_can_neither_open_nor_seal_data(acme: Company) -> None
 
     shredded = shred_tenant(tenant_id=acme.tenant_id, now=timezone.now())
 
-    assert [key.scope for key in shredded] == [ADA, None]
+    assert [key.scope for key in shredded] == [ADA, None]  # None: the tenant key
     with pytest.raises(KeyDestroyed):
         unseal(acme, sealed)
     for scope in (ADA, BOB):
@@ -330,6 +331,7 @@ def test_keys_are_not_visible_without_their_tenant(acme: Company, globex: Compan
 
     with tenant_scope(globex.tenant_id):
         assert (TenantKey.objects.count(), DataKey.objects.count()) == (0, 0)
+    # Outside of a scope, the database setting with the tenant's ID is missing, or it is empty.
     with pytest.raises((ProgrammingError, DataError)), transaction.atomic():
         DataKey.objects.count()
 

@@ -50,7 +50,8 @@ def test_the_export_says_when_a_rule_was_not_enforced() -> None:
     acme = make_company("acme", ACME)
     actor = acme.administrator.actor
     policy_with_rule = serialize_policy(DEFAULT_POLICY) | {"has_public_code_filter": True}
-    # Long ago, so that no other test records anything in between.
+    # The policy had the rule from day 1 to day 5, and gateways lacked the capability from day 3 to
+    # day 9. This was long ago, so that no other test records anything in between.
     for number, document in ((1, policy_with_rule), (5, serialize_policy(DEFAULT_POLICY))):
         set_policy(actor=actor, document=document, reason="test", now=_day(number))
     for number, is_available in ((0, True), (3, False), (9, True)):
@@ -64,6 +65,7 @@ def test_the_export_says_when_a_rule_was_not_enforced() -> None:
     query = RowQuery(actor, Period(_day(0), now + timedelta(days=1)), now)
     rows = POLICIES.source.read(query, after=None).rows
 
+    # The first column is the policy version. The last one names rules that were not enforced.
     assert {row[0]: row[-1] for row in rows} == {
         1: "",
         2: "not enforced: has_public_code_filter "

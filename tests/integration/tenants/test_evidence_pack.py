@@ -92,7 +92,8 @@ def test_rows_that_are_read_in_several_parts_are_in_the_pack_once(
 ) -> None:
     monkeypatch.setattr(paged_source, "MAX_PAGE", 1)
     monkeypatch.setattr(paged_source, "BATCH_ROWS", 1)
-    monkeypatch.setattr(jobs_run, "MAX_ROWS", 100)  # an endless export fails
+    # An export that repeats rows forever would fail at this limit.
+    monkeypatch.setattr(jobs_run, "MAX_ROWS", 100)
     company = make_company("hooli", ACME)
     auditor = company.people[Role.AUDITOR].actor
     export_id = start_export(company, PACK, "zip", period=ALWAYS, actor=auditor)
@@ -139,7 +140,7 @@ def test_the_packs_files_verify_one_by_one(pack: Path, tmp_path: Path) -> None:
 
 def test_a_changed_byte_of_pack_or_proof_is_detected(pack: Path) -> None:
     proof = pack.with_name(pack.name + PROOF_SUFFIX).read_bytes()
-    chance = random.Random(8)
+    chance = random.Random(8)  # a fixed seed
 
     for number in range(100):
         changed_files = [bytearray(pack.read_bytes()), bytearray(proof)]

@@ -61,14 +61,14 @@ def test_an_export_that_never_finishes_is_given_up_and_leaves_no_pieces(
     monkeypatch.setattr("tenants.compliance.exports.sql_source.BATCH_ROWS", 2)
     export_id = start_records_export(company)
     read_without_writing(company, monkeypatch)
-    # Without its last part, the export cannot be finished.
+    # Without its last part, the export cannot be finished. The pack index of its parts is 0.
     last_part = sealed_objects.list_object_ids(company.tenant_id, export_id, pack_index=0)[-1]
     sealed_objects.delete_object(company.tenant_id, last_part)
     clock = [timezone.now()]
     num_stored_after_attempts = []
 
     for _ in range(MAX_ATTEMPTS + 1):
-        clock[0] += CLAIM_FOR
+        clock[0] += CLAIM_FOR  # the claim of the attempt before has expired
         run_slice_of_oldest_job(company.tenant_id, lambda: clock[0])
         num_stored_after_attempts.append(count_stored_objects(company, export_id))
 

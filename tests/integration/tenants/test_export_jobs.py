@@ -1,4 +1,7 @@
-"""Exports by the workers are complete and sealed, even if workers fail."""
+"""Exports by the workers are complete and sealed, even if workers fail.
+
+Rows are stored as parts, with pack index 0. The file is stored as pieces, without a pack index.
+"""
 
 import io
 import json
@@ -107,11 +110,11 @@ def test_a_changed_byte_of_file_or_proof_is_detected(company: Company) -> None:
     export_id = start_records_export(company)
     build_exports(company)
     data, proof = file_of(company, export_id), view_export(company, export_id).proof.encode()
-    chance = random.Random(8)
+    chance = random.Random(8)  # a fixed seed
 
     for number in range(100):
         texts = [bytearray(data), bytearray(proof)]
-        part = texts[number % 2]
+        part = texts[number % 2]  # the file and the proof in turn
         part[chance.randrange(len(part))] ^= chance.randrange(1, 256)
         with pytest.raises(BrokenExport):
             verify_export(
@@ -164,7 +167,7 @@ def test_stored_exports_cannot_be_read_without_the_tenants_keys(
     with storages["exports"].open(f"{company.tenant_id}/{object_id}") as file:
         stored = file.read()
 
-    assert b"python" not in stored
+    assert b"python" not in stored  # the language of each record
     assert b"python" in file_of(company, export_id)
     other_export_id = start_records_export(company)
     storages["exports"].save(f"{cast.globex.tenant_id}/{object_id}", ContentFile(stored))
@@ -270,7 +273,7 @@ def test_an_export_is_given_up_after_repeated_storage_failures(
 
 def test_an_export_of_another_definition_version_fails(company: Company) -> None:
     export_id = start_records_export(company)
-    members = [{"definition": "usage_records", "version": 99}]
+    members = [{"definition": "usage_records", "version": 99}]  # the exports of the job
     with tenant_scope(company.tenant_id):
         ExportJob.objects.filter(tenant_id=company.tenant_id, id=export_id).update(members=members)
 
@@ -343,6 +346,7 @@ def test_one_tenants_failure_does_not_delay_another(
     company: Company, cast: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broken_id, foreign_id = start_records_export(company), start_export(cast.globex)
+    # The job fails, because its only export has no definition.
     with tenant_scope(company.tenant_id):
         ExportJob.objects.filter(tenant_id=company.tenant_id, id=broken_id).update(members=[{}])
 
@@ -383,7 +387,7 @@ def test_an_export_survives_a_killed_worker(company: Company, services: Services
         "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "platform")]),
     }
     command = [sys.executable, "-c", textwrap.dedent(_WORKER), company.tenant_id, "2"]
-    worker = subprocess.run(command, cwd=ROOT, env=environment, timeout=60)
+    worker = subprocess.run(command, cwd=ROOT, env=environment, timeout=300)
     assert worker.returncode == -signal.SIGKILL
     export = view_export(company, export_id)
     assert (export.state, export.rows_done) == ("running", 4)

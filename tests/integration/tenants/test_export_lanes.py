@@ -29,9 +29,12 @@ ROWS = 7
 
 @pytest.fixture
 def company(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> Company:
-    """Make a company whose export of ROWS rows counts as long. Rows are read two at a time."""
+    """Make a company whose export of ROWS rows counts as long. Rows are read two at a time.
+
+    Exports of globex that earlier tests started are ended.
+    """
     monkeypatch.setattr("tenants.compliance.exports.sql_source.BATCH_ROWS", 2)
-    monkeypatch.setattr(jobs_run, "_SLICE_S", 0.0)
+    monkeypatch.setattr(jobs_run, "_SLICE_S", 0.0)  # a worker's turn ends after one batch
     monkeypatch.setattr(claim, "SHORT_ROWS", ROWS - 1)
     end_all_exports(cast.globex)
     company = make_company("initech", ACME)

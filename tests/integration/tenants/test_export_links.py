@@ -47,6 +47,7 @@ def test_creating_and_using_a_link_is_audited(company: Company) -> None:
         entries = AuditEntry.objects.filter(target=f"export:{export_id}").order_by("sequence")
         facts = [(entry.action, str(entry.actor_id), entry.address) for entry in entries]
     alice = company.administrator.user_id
+    # The requests of all people come from 192.0.2.7. The function `download` has another address.
     assert facts == [
         ("export.requested", alice, "192.0.2.7"),
         ("export.finished", "None", None),
@@ -63,7 +64,7 @@ def test_a_link_expires_and_a_changed_link_is_invalid(company: Company) -> None:
 
     with pytest.raises(NotFound):
         download(token, now + timedelta(minutes=10))  # the link's validity
-    for index in range(0, len(token), 7):  # every seventh character
+    for index in range(0, len(token), 7):  # every seventh character, as a sample
         changed_token = token[:index] + ("A" if token[index] != "A" else "B") + token[index + 1 :]
         with pytest.raises(NotFound):
             download(changed_token)
@@ -76,7 +77,8 @@ def test_a_link_to_another_tenants_export_is_not_found(company: Company, cast: C
     build_exports(company)
     bob = cast.globex.administrator
     expires_at = timezone.now() + timedelta(minutes=5)
-    token = sign_url(SignedUrl(cast.globex.tenant_id, export_id, expires_at, bob.user_id, None))
+    url = SignedUrl(cast.globex.tenant_id, export_id, expires_at, user_id=bob.user_id, key=None)
+    token = sign_url(url)
 
     with pytest.raises(NotFound):
         download(token)

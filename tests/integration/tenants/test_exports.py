@@ -52,10 +52,15 @@ def rows_of(company: Company, export: Export) -> Iterator[Sequence[Row]]:
 
 
 def export_rows(
-    company: Company, export: Export = USAGE_RECORDS, *, period: Period = DAY, **options: Any
+    company: Company,
+    export: Export = USAGE_RECORDS,
+    *,
+    period: Period = DAY,
+    actor: Actor | None = None,
 ) -> list[dict[str, Any]]:
+    """Return the exported rows. Without an actor, the administrator exports them."""
     out = io.BytesIO()
-    actor: Actor = options.get("actor", company.administrator.actor)
+    actor = actor or company.administrator.actor
     write_ndjson(export, read_rows(export, RowQuery(actor, period, NOON)), out)
     return [json.loads(line) for line in out.getvalue().splitlines()]
 
@@ -218,6 +223,7 @@ def test_a_csv_file_escapes_formulas(company: Company, text: str) -> None:
 
     write_csv(USAGE_RECORDS, rows_of(company, USAGE_RECORDS), out)
 
+    # An apostrophe before a formula makes a spreadsheet show it as text.
     (row,) = csv.DictReader(io.StringIO(out.getvalue().decode(), newline=""))
     assert row["model"].removeprefix("'") == text
     assert not row["model"].startswith(("=", "@", "-", "+"))
@@ -239,11 +245,12 @@ def test_the_command_writes_a_private_file_with_a_proof(
 
     digest = hashlib.sha256(out.read_bytes()).hexdigest()
     assert output.getvalue().strip() == f"1 rows, SHA-256 {digest}"
-    assert out.stat().st_mode & 0o077 == 0
+    assert out.stat().st_mode & 0o077 == 0, "other users have access to the file"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["usage", "usage.proof.json"]
 
 
 def test_a_failed_export_leaves_no_file(company: Company, tmp_path: Path) -> None:
+    """The export fails, because its period is empty."""
     with pytest.raises(CommandError):
         call_command(
             "export_usage",
@@ -273,6 +280,7 @@ def test_a_workbook_has_the_same_values(company: Company) -> None:
     assert read_workbook(export_workbook(company)) == export_rows(company)
 
 
+# Spreadsheets also read the full-width ＝ as an equals sign.
 @pytest.mark.parametrize("text", ["=1+1", "@SUM(A1)", "-2", "\n=2", "＝2", "http://a.example"])
 def test_a_workbook_escapes_formulas_and_has_no_links(company: Company, text: str) -> None:
     add_completion(company, model=text)
@@ -318,7 +326,7 @@ def test_files_of_a_killed_writer_are_removed(
     with scratch_folder() as scratch:
         remove_abandoned_folders()
         assert list(tmp_path.iterdir()) == [scratch]
-        assert scratch.stat().st_mode & 0o077 == 0
+        assert scratch.stat().st_mode & 0o077 == 0, "other users have access to the folder"
     assert list(tmp_path.iterdir()) == []
 
 

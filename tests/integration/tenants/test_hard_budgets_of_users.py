@@ -54,7 +54,7 @@ def test_the_number_of_hard_team_budgets_per_user_is_limited(
         change_budget(
             actor=company.platform,
             budget_id=soft_budget.id,
-            terms=BudgetTerms(5),
+            terms=BudgetTerms(limit_micros=5, is_hard=True),
             version=1,
             now=NOW,
         )
@@ -80,4 +80,4 @@ def test_tenant_and_user_budgets_do_not_count_against_the_limit(
     make_budget(company)
     make_budget(company, holder=BudgetTarget(BudgetScope.USER, UUID(company.developer.user_id)))
 
-    assert len(hard_budgets(company)) == 4
+    assert len(hard_budgets(company)) == 4  # of two teams, the tenant and the user

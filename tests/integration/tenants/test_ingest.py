@@ -48,7 +48,7 @@ def company() -> Company:
 def stream() -> UsageStream:
     """Return a consumer that immediately claims entries of others."""
     usage_stream = UsageStream(connect_to_redis(), consumer="test", claim_after_ms=0)
-    ingest_all_entries(usage_stream)  # left by earlier tests
+    ingest_all_entries(usage_stream)  # removes the entries that earlier tests left
     return usage_stream
 
 
@@ -108,6 +108,7 @@ def typing_report(company: Company, *, chars: int = 120) -> TypingRecord:
 
 
 def send(*records: Record) -> None:
+    """Add one entry with these records to the Redis stream."""
     send_bytes(encode_records(list(records)))
 
 
@@ -121,11 +122,12 @@ def list_request_ids(company: Company) -> set[str]:
 
 
 def list_rejected_since(last_id: str) -> list[tuple[str, bytes]]:
-    entries: Any = connect_to_redis().xrange(REJECTED_STREAM, min=f"({last_id}")
+    entries: Any = connect_to_redis().xrange(REJECTED_STREAM, min=f"({last_id}")  # "(": exclusive
     return [(fields[b"reason"].decode(), fields[b"data"]) for _, fields in entries]
 
 
 def find_last_rejected_id() -> str:
+    """Return the ID of the newest rejected entry, or "0-0", which is before all IDs."""
     entries: Any = connect_to_redis().xrevrange(REJECTED_STREAM, count=1)
     return entries[0][0].decode() if entries else "0-0"
 
@@ -231,12 +233,13 @@ def test_entries_of_a_live_consumer_are_not_claimed(company: Company, stream: Us
     slow = UsageStream(connect_to_redis(), consumer="slow")
     entries = slow.read_new()
 
-    ingest_all_entries(UsageStream(connect_to_redis(), consumer="other", claim_after_ms=60_000))
+    ingest_all_entries(UsageStream(connect_to_redis(), consumer="other", claim_after_ms=3_600_000))
 
     assert list_request_ids(company) == set()
-    slow.acknowledge(entries, [])
+    slow.acknowledge(entries, rejections=[])  # so that no later test gets the entry
 
 
+# Entries are in MessagePack, in which the byte C1 is always invalid.
 @pytest.mark.parametrize(
     ("data", "reason"),
     [

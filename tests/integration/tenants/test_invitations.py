@@ -296,7 +296,7 @@ def test_the_mail_has_the_link_and_a_one_line_subject(company: Company) -> None:
 @override_settings(
     EMAIL_BACKEND="django.core.mail.backends.smtp.EmailBackend",
     EMAIL_HOST="127.0.0.1",
-    EMAIL_PORT=1,
+    EMAIL_PORT=1,  # no server listens on this port
 )
 def test_an_unreachable_mail_server_raises_no_error(company: Company) -> None:
     token = create_token(BearerTokenKind.INVITATION, company.tenant_id)

@@ -71,7 +71,7 @@ def copy_rows(model: Any, source: Company, target: Company, **changes: Any) -> N
     with tenant_scope(source.tenant_id):
         rows = list(model.objects.filter(tenant_id=source.tenant_id).values())
     for row in rows:
-        row.pop("pk", None)
+        row.pop("pk", None)  # a composite key that contains the source's tenant
         row |= {"tenant_id": target.tenant_id, **changes}
     secrets.SystemRandom().shuffle(rows)
     with tenant_scope(target.tenant_id):
@@ -84,7 +84,8 @@ def test_a_modified_ledger_gives_no_invoice(company: Company) -> None:
     restored_company = restore_ledger(company)
     with tenant_scope(restored_company.tenant_id):
         entry = LedgerEntry.objects.filter(line="fast.generated").get()
-        # The added entries balance each other, so that the database accepts them.
+        # The added entries balance each other, so that the database accepts them. No entry has
+        # the positions 98 and 99.
         entry.position, entry.quantity = 99, 1
         offset = LedgerEntry.objects.filter(transaction_id=entry.transaction_id, line="").get()
         offset.position, offset.amount_micros = 98, -entry.amount_micros
@@ -98,7 +99,7 @@ def test_a_modified_ledger_gives_no_invoice(company: Company) -> None:
 def test_an_invoice_with_another_digest_is_not_shown(company: Company) -> None:
     ingest_completion(company, company.developer, OCTOBER, **LARGE_USAGE)
     issue_invoices(company)
-    restored_company = restore_ledger(company, digest=b"another".ljust(32))
+    restored_company = restore_ledger(company, digest=b"another".ljust(32))  # 32 bytes: SHA-256
 
     with pytest.raises(InvoiceNotReproducible):
         find_invoice(actor=restored_company.platform, number=1)

@@ -69,7 +69,7 @@ def test_a_finished_month_is_invoiced(company: Company) -> None:
 
     document = read_invoice(company).document
     assert (document.period_from, document.period_until) == ("2026-10-01", "2026-11-01")
-    # Five users from the 3rd on: 29 of 31 days.
+    # Five users from the 3rd on: the month, less 2 of its 31 days. Cents are rounded half up.
     seats_micros = 5 * (SEAT_MICROS - SEAT_MICROS * 2 // 31)
     seats_cents = (seats_micros + MICROS_PER_CENT // 2) // MICROS_PER_CENT
     assert [(line.code, line.amount_cents) for line in document.lines] == [
@@ -104,6 +104,7 @@ def test_credits_are_deducted_before_tax(company: Company) -> None:
     issue_invoices(company)
 
     document = read_invoice(company).document
+    # The tax is 19% of the rest, rounded half up.
     assert document.credit_cents == 50
     assert document.tax_cents == (19 * (document.subtotal_cents - 50) + 50) // 100
     assert document.head.customer == customer
@@ -118,6 +119,7 @@ def test_an_invoice_uses_up_at_most_its_own_amount_of_credit(company: Company) -
 
     document = read_invoice(company).document
     assert (document.credit_cents, document.total_cents) == (document.subtotal_cents, 0)
+    # The balance of available credits is negative.
     assert (
         read_balances(company.tenant_id)["credits"]
         == document.credit_cents * MICROS_PER_CENT - 10**9
@@ -187,10 +189,10 @@ def test_rating_stops_at_the_given_batch(company: Company) -> None:
 def test_a_month_without_usage_has_no_invoice_and_no_number() -> None:
     company = make_company("invoiced", {})
     make_customer(company)
-    ingest_completion(company, None, OCTOBER)
+    ingest_completion(company, person=None, at=OCTOBER)
     december = datetime(2026, 12, 1, 7, tzinfo=UTC)
     issue_invoices(company, december)
-    ingest_completion(company, None, datetime(2026, 12, 3, tzinfo=UTC))
+    ingest_completion(company, person=None, at=datetime(2026, 12, 3, tzinfo=UTC))
 
     issue_invoices(company, datetime(2027, 1, 1, 7, tzinfo=UTC))
 
@@ -225,10 +227,11 @@ def test_a_clock_that_jumps_back_issues_no_second_invoice(company: Company) -> N
 
 def test_a_clock_that_jumped_ahead_neither_loses_nor_duplicates_usage(company: Company) -> None:
     ingest_completion(company, company.developer, OCTOBER, **LARGE_USAGE)
-    issue_invoices(company, datetime(2027, 3, 1, 7, tzinfo=UTC))
+    clock_ahead = datetime(2027, 3, 1, 7, tzinfo=UTC)
+    issue_invoices(company, clock_ahead)
     ingest_completion(company, company.developer, OCTOBER + timedelta(days=1), **LARGE_USAGE)
-    issue_invoices(company, AFTER + timedelta(days=30))
-    issue_invoices(company, datetime(2027, 4, 1, 7, tzinfo=UTC))
+    issue_invoices(company, AFTER + timedelta(days=30))  # the clock is right again
+    issue_invoices(company, clock_ahead + timedelta(days=31))
 
     with tenant_scope(company.tenant_id):
         numbers = list(Invoice.objects.order_by("number").values_list("number", flat=True))

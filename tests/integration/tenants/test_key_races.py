@@ -1,6 +1,5 @@
 """Tenant keys are rotated while other processes seal data, open it and create keys."""
 
-import time
 from threading import Event, Thread, current_thread
 from typing import Any
 from uuid import UUID
@@ -17,6 +16,8 @@ from tenants.security.encryption.envelope import generate_key
 from tenants.security.encryption.operations import shred_tenant
 from tests.fixtures.companies import Company, make_company
 from tests.integration.tenants.sealed import PLAINTEXT, clear_key_cache, rotate, seal, unseal
+from tests.integration.tenants.test_billing_profile import is_lock_awaited
+from tests.stack.waiting import wait_until
 
 
 @pytest.fixture
@@ -47,7 +48,7 @@ def test_sealing_and_opening_work_while_keys_are_replaced(acme: Company) -> None
     stop.set()
     for thread in threads:
         thread.join()
-    rotate(acme)
+    rotate(acme)  # rewraps data keys that the threads created during the last rotation
 
     assert failures == []
     with tenant_scope(acme.tenant_id):
@@ -74,6 +75,7 @@ def test_a_key_in_use_is_not_destroyed_by_a_concurrent_rotation(
             connection.close()
 
     def make_while_another_rotates(*args: Any) -> DataKey:
+        # The main thread has locked the tenant key, so the rotation in the other thread must wait.
         thread = Thread(target=rotate_meanwhile)
         thread.start()
         thread.join()
@@ -132,14 +134,15 @@ def test_sealing_succeeds_after_waiting_for_two_rotations(
 
     def make_slowly(**fields: Any) -> TenantKey:
         is_locked.set()
-        time.sleep(0.3)  # until the other thread waits for the key that is being retired
+        wait_until(is_lock_awaited, timeout_s=300)  # for the key that is being retired
         return original(**fields)
 
     def rotate_before_the_lock(execute: Any, sql: str, *arguments: Any) -> Any:
+        # The main thread is about to lock the tenant key. Twice, a rotation locks the key first.
         if "FOR NO KEY UPDATE" in sql and "keyring_tenant_key" in sql and len(rotations) < 2:
             is_locked.clear()
             rotations.append(rotate_in_thread(acme))
-            assert is_locked.wait(timeout=10)
+            assert is_locked.wait(timeout=300)
         return execute(sql, *arguments)
 
     monkeypatch.setattr(rotation, "create_tenant_key", make_slowly)
@@ -160,15 +163,16 @@ def test_shredding_a_tenant_destroys_the_new_key_of_a_concurrent_rotation(
 
     def make_slowly(**fields: Any) -> TenantKey:
         is_locked.set()
-        time.sleep(0.3)  # until the main thread waits for the key that is being retired
+        wait_until(is_lock_awaited, timeout_s=300)  # for the key that is being retired
         return original(**fields)
 
     monkeypatch.setattr(rotation, "create_tenant_key", make_slowly)
     rotating = rotate_in_thread(acme)
-    assert is_locked.wait(timeout=10)
+    assert is_locked.wait(timeout=300)
     shredded = shred_tenant(tenant_id=acme.tenant_id, now=timezone.now())
     rotating.join()
 
+    # A data key, and two tenant keys, which have no scope: the old one and the new one.
     assert [key.scope for key in shredded] == ["user:ada", None, None]
     with tenant_scope(acme.tenant_id):
         assert TenantKey.objects.count() == 2
@@ -183,33 +187,34 @@ def test_creating_a_first_key_during_a_rotation_does_not_deadlock(
     a third thread rotates it."""
     original = key_creation.create_tenant_key
     is_creating, may_create, is_replacing = Event(), Event(), Event()
-    creator = Thread(target=lambda: sealed_by_creator.append(seal_in_thread()))
     sealed_by_creator: list[bytes] = []
 
-    def seal_in_thread() -> bytes:
+    def seal_in_creator() -> None:
         try:
-            return seal(acme, "user:bob")
+            sealed_by_creator.append(seal(acme, "user:bob"))
         finally:
             connection.close()
+
+    creator = Thread(target=seal_in_creator)
 
     def generate_key_when_allowed() -> bytes:
         if current_thread() is creator and not may_create.is_set():
             is_creating.set()
-            assert may_create.wait(timeout=10)
+            assert may_create.wait(timeout=300)
         return generate_key()
 
     def make_slowly(**fields: Any) -> TenantKey:
         is_replacing.set()
-        time.sleep(0.3)  # until the creator waits for this thread
+        wait_until(is_lock_awaited, timeout_s=300)  # until the creator waits for this thread
         return original(**fields)
 
     monkeypatch.setattr(key_creation, "generate_key", generate_key_when_allowed)
     monkeypatch.setattr(rotation, "create_tenant_key", make_slowly)
     creator.start()
-    assert is_creating.wait(timeout=10)
+    assert is_creating.wait(timeout=300)
     sealed = seal(acme, "user:ada")
     rotating = rotate_in_thread(acme)
-    assert is_replacing.wait(timeout=10)
+    assert is_replacing.wait(timeout=300)
     may_create.set()
     creator.join()
     rotating.join()

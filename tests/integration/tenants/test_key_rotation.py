@@ -41,7 +41,7 @@ def new_root_key(tmp_path: Path, settings: Settings) -> Iterator[str]:
     configure_root_keys(settings, "root-secret", name)
     call_command("rotate_encryption_keys", stdout=StringIO())
     assert not RootKeyUse.objects.filter(
-        id=find_root_key_id(settings, name), retired_at=None
+        id=configure_only_root_key(settings, name), retired_at=None
     ).exists()
 
 
@@ -51,8 +51,8 @@ def configure_root_keys(settings: Settings, *names: str) -> None:
     clear_key_cache()
 
 
-def find_root_key_id(settings: Settings, name: str) -> str:
-    """Return the ID of the root key. Afterwards, it is the only configured one."""
+def configure_only_root_key(settings: Settings, name: str) -> str:
+    """Configure this root key and no other, and return its ID."""
     configure_root_keys(settings, name)
     return load_root_keys().current.id
 
@@ -99,7 +99,7 @@ def test_a_new_root_key_alone_is_useless_before_rotation(
 def test_an_unused_root_key_can_be_removed(
     acme: Company, settings: Settings, new_root_key: str
 ) -> None:
-    new_id = find_root_key_id(settings, new_root_key)
+    new_id = configure_only_root_key(settings, new_root_key)
     configure_root_keys(settings, new_root_key, "root-secret")
     seal(acme)
     retired_ids = retire_root_keys(now=timezone.now())
@@ -114,7 +114,7 @@ def test_an_unused_root_key_can_be_removed(
 
 
 def test_the_current_root_key_is_never_retired(settings: Settings, new_root_key: str) -> None:
-    new_id = find_root_key_id(settings, new_root_key)
+    new_id = configure_only_root_key(settings, new_root_key)
     configure_root_keys(settings, new_root_key, "root-secret")
     with transaction.atomic():
         record_root_key_use(load_root_keys().current, now=timezone.now())  # wraps nothing yet

@@ -35,7 +35,7 @@ from tenants.usage.ingestion.row_mapping import LateOutcome, decode_row
 from tests.fixtures.companies import Cast, Company, make_company
 from tests.integration.tenants.records import NOON, add_completion
 
-KEY = KeyId(str(uuid.uuid4()))
+KEY_ID = KeyId(str(uuid.uuid4()))
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ def late_outcome(company: Company, request_id: uuid.UUID, **changes: Any) -> Lat
         request_id=RequestId(str(request_id)),
         tenant_id=company.tenant_id,
         user_id=company.developer.user_id,
-        key_id=KEY,
+        key_id=KEY_ID,
         occurred_at_ms=to_unix_ms(NOON) + 60_000,
         event=OutcomeEvent.ACCEPTED,
         after_ms=900,
@@ -70,7 +70,7 @@ def late_outcome(company: Company, request_id: uuid.UUID, **changes: Any) -> Lat
 
 
 def ingest(stream: UsageStream, *records: Record) -> None:
-    """Ingest the records one by one, as gateways deliver them."""
+    """Send each record in an entry of its own, as gateways do, and ingest all entries."""
     for record in records:
         connect_to_redis().xadd(USAGE_STREAM, {USAGE_FIELD: encode_records([record])})
     ingest_all_entries(stream)
@@ -226,7 +226,10 @@ def test_partial_acceptances_are_deduplicated_by_time_and_limited(
 ) -> None:
     request_id = add_completion(company)
     part = {"event": OutcomeEvent.PARTIALLY_ACCEPTED, "chars": 1, "lines": 1}
-    parts = [late_outcome(company, request_id, after_ms=at, **part) for at in range(MAX_PARTS + 3)]
+    parts = [
+        late_outcome(company, request_id, after_ms=after_ms, **part)
+        for after_ms in range(MAX_PARTS + 3)
+    ]
 
     ingest(stream, *parts[:2], *parts[:2])
     assert len(read_outcomes(company)) == 2

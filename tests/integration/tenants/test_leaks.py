@@ -115,7 +115,8 @@ def test_forged_and_unknown_keys_revoke_nothing(company: Company) -> None:
     lookup_id = created.key.lookup_id
     rotation = KeyRotation(overlap=timedelta(days=1))
     rotate_key(actor=company.platform, lookup_id=lookup_id, rotation=rotation, now=now)
-    forged = generate_key(KeyKind.DEVELOPER, lookup_id=lookup_id)
+    forged = generate_key(KeyKind.DEVELOPER, lookup_id=lookup_id)  # has another secret
+    # The checksum at the end of the key does not match.
     mistyped = created.text[:-1] + ("y" if created.text.endswith("x") else "x")
 
     report_leak(forged.text, generate_key(KeyKind.SERVICE).text, "nothing", mistyped)

@@ -80,7 +80,7 @@ def test_other_errors_are_not_retried(statement: str, error: str) -> None:
 
 def test_the_roles_timeouts_are_restored_afterwards() -> None:
     run("ALTER ROLE caret_owner SET lock_timeout = '7s'")
-    connections["owner"].close()
+    connections["owner"].close()  # the role's setting applies to new connections
 
     try:
         run_with_lock_retry(connections["owner"], lambda: None, policy=SHORT_POLICY)

@@ -258,6 +258,7 @@ def test_the_paginated_list_has_only_the_tenants_members(
     second = read_page_of_members(actor=owner.actor, limit=3, cursor=first.next_cursor)
 
     user_ids = [row.user_id for row in (*first.rows, *second.rows)]
+    # The newest member comes first.
     assert user_ids == [person.user_id for person in (*reversed(colleagues), owner)]
     assert second.next_cursor is None
 

@@ -180,7 +180,7 @@ def test_a_developer_cannot_add_members(cast: Cast) -> None:
 
 def test_a_new_tenants_audit_log_starts_with_its_creation(cast: Cast) -> None:
     with tenant_scope(cast.acme.tenant_id):
-        first = AuditEntry.objects.order_by("id")[0]
+        first = AuditEntry.objects.order_by("sequence")[0]
 
     assert first.action == "tenant.created"
 

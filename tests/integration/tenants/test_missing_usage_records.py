@@ -1,4 +1,4 @@
-"""Usage records that disappear other than by a purge are reported, despite new records."""
+"""A purge reports usage records that were deleted without a purge, even if new ones were added."""
 
 from datetime import datetime, timedelta
 
@@ -26,7 +26,7 @@ def purge_and_list_reports(company: Company, now: datetime) -> list[int]:
 
 
 def test_missing_records_are_reported_despite_new_ones(company: Company) -> None:
-    add_records_of_age(company, 100, 200, 300)
+    add_records_of_age(company, 100, 200, 300)  # ages at NOW, in days
     purge_usage(company)
     with tenant_scope(company.tenant_id):  # deletes one record without a purge
         UsageRecord.objects.filter(occurred_at__lt=NOW - timedelta(days=250)).delete()

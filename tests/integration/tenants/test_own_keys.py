@@ -100,7 +100,7 @@ def test_an_own_key_has_only_scopes_that_the_policy_allows(company: Company) -> 
 
     with pytest.raises(InvalidValue):
         create_key_for(company.developer, scopes=frozenset({KeyScope.INLINE, KeyScope.CHAT}))
-    with pytest.raises(InvalidValue):
+    with pytest.raises(InvalidValue):  # the scope INFERENCE includes all modes
         create_key_for(company.developer, scopes=frozenset({KeyScope.INFERENCE}))
     with pytest.raises(InvalidValue):
         create_key_for(company.developer, scopes=frozenset({KeyScope.INLINE, KeyScope.USAGE_READ}))
@@ -165,7 +165,7 @@ def test_a_member_cannot_fill_the_tenant_with_keys(company: Company) -> None:
         for number in range(MAX_OWN_KEYS - 1):
             row.id, row.lookup_id = uuid4(), f"own{number:05}"
             row.revoked_at = timezone.now()  # a revoked key counts towards the limit for a while
-            row._state.adding = True
+            row._state.adding = True  # Django treats the row as new
             row.save(force_insert=True)
 
     with pytest.raises(Conflict):

@@ -127,6 +127,7 @@ def test_leaving_a_second_time_changes_nothing(company: Company) -> None:
     assert list_key_actions(company) == ["key.created", "key.ended"]
 
 
+# The older secret is the key's first one, or one that replaced the first.
 @pytest.mark.parametrize("num_starts", [1, 2])
 def test_leaving_an_older_page_keeps_a_newer_secret(company: Company, num_starts: int) -> None:
     for _ in range(num_starts):

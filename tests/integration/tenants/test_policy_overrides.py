@@ -35,7 +35,8 @@ from tests.fixtures.companies import GLOBEX, Cast, Company, Person, make_company
 from tests.fixtures.users import make_team
 
 NO_CHAT: dict[str, Any] = {"features": ["inline", "fim", "block", "docstring"]}
-EXCLUDED_KEYS: dict[str, Any] = {"content_exclusion": {"*": ["src/keys/*"]}}
+# "*": in all repositories.
+EXCLUDED_PATHS: dict[str, Any] = {"content_exclusion": {"*": ["src/keys/*"]}}
 
 
 @pytest.fixture
@@ -81,19 +82,19 @@ def list_overrides_of(snapshot: TenantSnapshot, person: Person) -> list[PolicyOv
 def test_a_users_override_applies_only_to_that_user(company: Company) -> None:
     save_override(company, make_user_subject(company.developer), NO_CHAT)
 
-    def modes(person: Person) -> frozenset[Mode]:
+    def load_modes(person: Person) -> frozenset[Mode]:
         policy = load_effective_policy(tenant_id=company.tenant_id, user_id=person.user_id)
         return policy.features
 
-    assert Mode.CHAT not in modes(company.developer)
-    assert Mode.CHAT in modes(company.administrator)
+    assert Mode.CHAT not in load_modes(company.developer)
+    assert Mode.CHAT in load_modes(company.administrator)
 
 
 def test_a_change_creates_the_next_version_with_author_and_reason(company: Company) -> None:
     bob, subject = company.administrator, make_user_subject(company.developer)
     save_override(company, subject, NO_CHAT)
 
-    saved = save_override(company, subject, EXCLUDED_KEYS, actor=bob.actor, reason="keys leaked")
+    saved = save_override(company, subject, EXCLUDED_PATHS, actor=bob.actor, reason="keys leaked")
 
     assert (saved.version, saved.author_email, saved.reason) == (2, bob.email, "keys leaked")
     assert saved.override == PolicyOverride(content_exclusion={"*": ("src/keys/*",)})
@@ -101,14 +102,14 @@ def test_a_change_creates_the_next_version_with_author_and_reason(company: Compa
         entry = AuditEntry.objects.filter(action="policy_override.changed").latest("sequence")
     assert entry.target == f"user:{company.developer.user_id}"
     assert entry.before == {"override": {"features": sorted(NO_CHAT["features"])}}
-    assert entry.after == {"override": EXCLUDED_KEYS}
+    assert entry.after == {"override": EXCLUDED_PATHS}
 
 
 def test_the_snapshot_has_the_overrides_of_each_user(company: Company) -> None:
     team = make_team_subject(company, company.developer, company.administrator)
 
     save_override(company, team, NO_CHAT)
-    save_override(company, make_user_subject(company.developer), EXCLUDED_KEYS)
+    save_override(company, make_user_subject(company.developer), EXCLUDED_PATHS)
 
     snapshot = read_published(company)
     assert len(snapshot.overrides) == 2
@@ -119,7 +120,7 @@ def test_the_snapshot_has_the_overrides_of_each_user(company: Company) -> None:
 
 
 def test_the_overrides_of_all_teams_apply_to_a_user(company: Company) -> None:
-    for document in (NO_CHAT, EXCLUDED_KEYS):
+    for document in (NO_CHAT, EXCLUDED_PATHS):
         save_override(company, make_team_subject(company, company.developer), document)
 
     assert len(list_overrides_of(read_published(company), company.developer)) == 2
@@ -163,7 +164,7 @@ def test_an_empty_document_lifts_an_override(company: Company) -> None:
 
 def test_replacing_an_outdated_version_is_a_conflict_with_both_versions(company: Company) -> None:
     subject = make_user_subject(company.developer)
-    save_override(company, subject, NO_CHAT, expected_version=0)
+    save_override(company, subject, NO_CHAT, expected_version=0)  # 0: there is no override yet
 
     with pytest.raises(VersionConflict) as exc_info:
         save_override(company, subject, {}, expected_version=0)
@@ -231,14 +232,14 @@ def test_another_tenants_users_and_teams_cannot_get_an_override(
         ({"x": 1}, "override"),
         ({"features": ["telepathy"]}, "features[0]"),
         ({"features": "chat"}, "features"),
-        ({"models": ["x"] * 99 + [""]}, "models"),
+        ({"models": ["x"] * 99 + [""]}, "models"),  # the last name is empty
         ({"models": [f"m{n}" for n in range(MAX_NAMES + 1)]}, "models"),
         ({"regions": ["x" * (MAX_GLOB_CHARS + 1)]}, "regions"),
         ({"content_exclusion": {"*": [""]}}, "content_exclusion"),
         ({"content_exclusion": {"*": ["x"] * (MAX_EXCLUSIONS + 1)}}, "content_exclusion"),
         ({"content_exclusion": {"*": ["\0"]}}, "content_exclusion"),
         ({"user_limit": {"per_minute": 0, "burst": 1}}, "user_limit.per_minute"),
-        ({"key_limit": {"per_minute": 1}}, "key_limit"),
+        ({"key_limit": {"per_minute": 1}}, "key_limit"),  # without a burst
         ({"max_key_lifetime_days": 0}, "max_key_lifetime_days"),
         ({"has_secret_filter": None}, "has_secret_filter"),
     ],
@@ -265,10 +266,10 @@ def test_the_number_of_overrides_and_globs_is_limited(
     company: Company, monkeypatch: pytest.MonkeyPatch, limit_name: str
 ) -> None:
     monkeypatch.setattr(operations, limit_name, 1)
-    save_override(company, make_user_subject(company.developer), EXCLUDED_KEYS)
+    save_override(company, make_user_subject(company.developer), EXCLUDED_PATHS)
 
     with pytest.raises(Conflict):
-        save_override(company, make_user_subject(company.administrator), EXCLUDED_KEYS)
+        save_override(company, make_user_subject(company.administrator), EXCLUDED_PATHS)
 
     # An override that exists can still be changed.
     changed = save_override(company, make_user_subject(company.developer), {"features": []})

@@ -233,7 +233,7 @@ def test_each_day_has_the_price_of_that_day() -> None:
 
     with tenant_scope(company.tenant_id):
         entries = LedgerEntry.objects.exclude(line="").order_by("day")
-        # 50 tokens at 600,000 and at 6,000,000 micros for a million tokens.
+        # 50 tokens at 600,000 and at 6,000,000 micros for a million tokens. Revenue is negative.
         assert [-entry.amount_micros for entry in entries] == [30, 300]
 
 
@@ -250,7 +250,7 @@ def test_usage_before_the_plan_is_free(company: Company) -> None:
 
 def test_rating_returns_the_spending_of_each_user(company: Company) -> None:
     ingest_completion(company, company.developer, OCTOBER_3, **USED_TOKENS)
-    ingest_completion(company, None, OCTOBER_3, **USED_TOKENS)
+    ingest_completion(company, person=None, at=OCTOBER_3, **USED_TOKENS)
 
     rating_result = rate_tokens(company.tenant_id, now=NOW)
 
@@ -296,6 +296,7 @@ def test_a_member_who_rejoins_is_billed_for_both_periods(company: Company) -> No
     post_seat_charges(company.tenant_id, now=datetime(2026, 10, 11, tzinfo=UTC))
     with tenant_scope(company.tenant_id):
         entries = LedgerEntry.objects.filter(line="seats").order_by("day")
+        # October 1 to 10. The days on which ada left and rejoined, the 4th and the 9th, count.
         assert [entry.quantity for entry in entries] == [5, 5, 5, 5, 4, 4, 4, 4, 5, 5]
 
 

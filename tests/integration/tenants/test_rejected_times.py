@@ -83,6 +83,7 @@ def test_plans_and_prices_cannot_start_on_unrepresentable_days(company: Company,
         subscribe_tenant(actor=company.platform, plan="team", starts_on=day, now=now())
     assert exc_info.value.field == "starts_on"
 
+    new = NewPrice(day, seat_month_micros=0, tiers={})
     with pytest.raises(InvalidValue) as exc_info:
-        add_price(plan="team", new=NewPrice(day, 0, {}), now=now())
+        add_price(plan="team", new=new, now=now())
     assert exc_info.value.field == "effective_on"

@@ -142,6 +142,7 @@ def test_a_filtered_report_hides_groups_that_reveal_others(company: Company) -> 
 
 
 def test_a_filtered_report_hides_days_that_reveal_others(company: Company) -> None:
+    """The figures of November 18 minus those of python would reveal the only user of go."""
     people = make_user_ids(12)
     for at in (YESTERDAY, NOON):
         add_accepted_completions(company, people, at=at)
@@ -201,9 +202,8 @@ def test_quality_of_the_previous_period_is_hidden_for_one_user(company: Company)
     assert overview.quality.counts is not None
     assert overview.quality_before is not None
     assert overview.quality_before.counts is None
-    assert (
-        overview.before.counts is not None
-    )  # usage without a filter is never hidden: it is on the bill
+    # Usage without a filter is never hidden: it is on the bill.
+    assert overview.before.counts is not None
 
 
 def test_suppression_of_the_previous_period_depends_on_its_own_users(company: Company) -> None:

@@ -1,6 +1,7 @@
 """Reports of usage and quality are shown to permitted roles, without numbers of small groups.
 
-By default, a small group has fewer than five users.
+By default, a small group has fewer than five users. The total of a usage report is always shown,
+also for a small tenant, because it is on the bill.
 """
 
 import uuid
@@ -111,7 +112,7 @@ def test_small_groups_are_listed_without_numbers(company: Company) -> None:
 
 
 def test_usage_of_service_keys_is_not_suppressed(company: Company) -> None:
-    add_completions(company, [None], language="go")
+    add_completions(company, [None], language="go")  # None: a service key, which has no user
     add_completions(company, make_user_ids(5))
     roll_up(company)
 
@@ -120,7 +121,9 @@ def test_usage_of_service_keys_is_not_suppressed(company: Company) -> None:
     assert [(row.key, row.users) for row in report.rows] == [("go", 0), ("python", 5)]
 
 
-def test_quality_of_few_users_is_suppressed_but_usage_is_not(company: Company) -> None:
+def test_the_total_of_few_users_is_suppressed_for_quality_but_not_for_usage(
+    company: Company,
+) -> None:
     add_completions(company, make_user_ids(4))
     roll_up(company)
 

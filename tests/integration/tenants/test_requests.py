@@ -55,7 +55,8 @@ def test_a_developer_finds_only_their_own_requests(cast: Cast) -> None:
         find_request(actor=actor, request_id=uuid.UUID(alices_id), now=timezone.now())
 
 
-# A request ID (a UUIDv7) whose time is the last one that Python can represent.
+# A request ID whose time is the last one that Python can represent. A request ID is a UUIDv7: the
+# first 48 of its 128 bits are the time.
 LAST_TIME_ID = uuid.UUID(int=to_unix_ms(datetime.max.replace(tzinfo=UTC)) << 80)
 
 

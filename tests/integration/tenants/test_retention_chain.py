@@ -47,7 +47,8 @@ def test_only_the_beginning_of_a_chain_is_purged(company: Company) -> None:
     # This adds the administrator's entry. `list_due_sequences` applies only the holds it is given.
     place_hold(actor=company.administrator.actor, new=NewHold("m", "r"), now=NOW)
 
-    owner_hold = HoldPeriod(uuid.UUID(owner(company).user_id), None, None)
+    owner_id = uuid.UUID(owner(company).user_id)
+    owner_hold = HoldPeriod(owner_id, since=None, until=None)
     due_sequences = list_due_sequences(company, owner_hold)
 
     assert before == list(range(1, len(before) + 1))

@@ -25,6 +25,7 @@ def company() -> Company:
 
 def test_a_preview_counts_the_deletions_of_a_change(company: Company) -> None:
     add_records_of_age(company, 100, 200, 300)
+    # The hold covers ages from 290 to 310 days, so it keeps the oldest record.
     since = NOW - timedelta(days=310)
     place_hold(
         actor=owner(company),

@@ -48,7 +48,7 @@ def test_a_process_does_not_start_as_the_tables_owner(
     }
 
     process = subprocess.run(
-        command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60, check=False
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300, check=False
     )
 
     assert process.returncode != 0

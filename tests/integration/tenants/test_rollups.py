@@ -96,6 +96,7 @@ def test_outcomes_are_counted_with_their_completions(company: Company) -> None:
     roll_up(company)
 
     rollup = read_single_rollup(company)
+    # Each suggestion has 40 characters, 2 lines and 10 tokens. Half of `partial` was accepted.
     assert (rollup.shown, rollup.seen, rollup.rejected) == (4, 3, 2)
     assert (rollup.accepted, rollup.partially_accepted) == (1, 1)
     assert (rollup.shown_chars, rollup.seen_chars, rollup.accepted_chars) == (160, 120, 60)
@@ -117,7 +118,7 @@ def test_persistence_is_counted_in_the_hour_of_its_completion(company: Company) 
     request_id = add_completion(company)
     later_at = NOON + timedelta(minutes=31)
     add_outcome(company, request_id, "accepted")
-    add_outcome(company, request_id, "persisted", span_s=30, edited_ratio=0.33)
+    add_outcome(company, request_id, "persisted", span_s=30, edited_ratio=0.33)  # just retained
     add_outcome(
         company, request_id, "persisted", span_s=1_800, edited_ratio=0.34, occurred_at=later_at
     )
@@ -173,7 +174,7 @@ def test_counting_an_hour_again_changes_nothing(company: Company) -> None:
     end = NOON + timedelta(hours=1)
     rolling.mark_period_dirty(tenant_id=company.tenant_id, start=NOON, end=end)
 
-    assert roll_up(company) == 1
+    assert roll_up(company) == 1  # one day is counted
     assert (read_rollups(company), read_rollups(company, UsageHour)) == before
     assert roll_up(company) == 0
 
@@ -278,20 +279,20 @@ def test_the_arrival_time_excludes_pending_entries(company: Company) -> None:
     ingest_all_entries(stream)
     now = timezone.now() + timedelta(hours=1)
     assert stream.find_arrived_until(now=now) == now
-    entry_id = connect_to_redis().xadd(USAGE_STREAM, {USAGE_FIELD: b"\xc1"})
+    entry_id = connect_to_redis().xadd(USAGE_STREAM, {USAGE_FIELD: b"\xc1"})  # "<ms>-<number>"
 
     arrived_until = stream.find_arrived_until(now=now)
 
     assert arrived_until == from_unix_ms(int(bytes(entry_id).partition(b"-")[0]))  # type: ignore[arg-type]
-    ingest_all_entries(stream)
+    ingest_all_entries(stream)  # rejects the invalid entry, so that it does not affect later tests
 
 
 def test_the_task_rolls_up_ingested_records(company: Company) -> None:
-    stream = UsageStream(connect_to_redis(), consumer="test", claim_after_ms=0)
-    record = completion(company, request_id=str(uuid7()))
+    now_ms = to_unix_ms(timezone.now())
+    record = completion(company, request_id=str(uuid7(now_ms=now_ms)), occurred_at_ms=now_ms)
     accepted = msgspec.structs.replace(outcome(company), request_id=record.request_id)
     send(record, accepted, record)
-    ingest_all_entries(stream)
+    ingest_all_entries(UsageStream(connect_to_redis(), consumer="test", claim_after_ms=0))
 
     roll_up_usage()
 
@@ -300,14 +301,14 @@ def test_the_task_rolls_up_ingested_records(company: Company) -> None:
 
 
 def test_a_killed_rollup_leaves_consistent_counts(company: Company) -> None:
-    for number in range(12):
+    for number in range(12):  # on four days
         add_completion(company, at=NOON - timedelta(hours=number * 6))
     forking = multiprocessing.get_context("fork")
     process = forking.Process(target=_roll_up_until_killed, args=[company])
     connections.close_all()
 
     process.start()
-    process.join(timeout=30)
+    process.join(timeout=300)
 
     assert process.exitcode == -signal.SIGKILL
     hours, days = read_rollups(company, UsageHour), read_rollups(company)
@@ -329,7 +330,7 @@ def _roll_up_until_killed(company: Company) -> None:
         count_hour(cursor, tenant_id, hour)
         if len(days) == 2:
             os.kill(os.getpid(), signal.SIGKILL)
-            time.sleep(60)
+            time.sleep(60)  # until the signal arrives
 
     rolling._count_hour = count
     roll_up(company)
@@ -339,7 +340,7 @@ def test_a_record_inserted_during_a_rollup_is_counted_by_the_next(company: Compa
     add_completion(company)
     counting = Thread(target=_roll_up_in_thread, args=[company])
     with tenant_scope(company.tenant_id):
-        add_completion(company)
+        add_completion(company)  # is committed after the rollup
         counting.start()
         counting.join()
 

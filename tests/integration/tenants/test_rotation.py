@@ -231,12 +231,16 @@ def test_an_old_secret_can_neither_create_nor_rotate_keys(company: Company) -> N
         actor=company.platform, lookup_id=old.key.lookup_id, rotation=ONE_DAY_OVERLAP, now=now
     )
     actor = authenticate_key(text=old.text, address=None, now=now)
-    arguments = KeyRequest(
-        KeyKind.SERVICE, None, "CI", None, scopes=frozenset({KeyScope.KEYS_READ})
+    request = KeyRequest(
+        kind=KeyKind.SERVICE,
+        owner_id=None,
+        name="CI",
+        expires_at=None,
+        scopes=frozenset({KeyScope.KEYS_READ}),
     )
 
     with pytest.raises(Forbidden, match="old secret"):
-        create_key(actor=actor, new=arguments, now=now)
+        create_key(actor=actor, new=request, now=now)
     with pytest.raises(Forbidden, match="old secret"):
         rotate_key(actor=actor, lookup_id=other_key.lookup_id, rotation=ONE_DAY_OVERLAP, now=now)
 
@@ -247,11 +251,15 @@ def test_the_new_secret_can_create_keys_during_the_overlap(company: Company) -> 
         actor=company.platform, lookup_id=old.key.lookup_id, rotation=ONE_DAY_OVERLAP, now=now
     )
     actor = authenticate_key(text=new.text, address=None, now=now)
-    arguments = KeyRequest(
-        KeyKind.SERVICE, None, "CI", None, scopes=frozenset({KeyScope.KEYS_READ})
+    request = KeyRequest(
+        kind=KeyKind.SERVICE,
+        owner_id=None,
+        name="CI",
+        expires_at=None,
+        scopes=frozenset({KeyScope.KEYS_READ}),
     )
 
-    assert create_key(actor=actor, new=arguments, now=now).key.name == "CI"
+    assert create_key(actor=actor, new=request, now=now).key.name == "CI"
 
 
 def test_a_key_cannot_rotate_a_key_with_more_permissions(company: Company) -> None:

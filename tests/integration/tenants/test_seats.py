@@ -44,6 +44,7 @@ def show_single_users(company: Company) -> None:
 
 
 def find_seats_page(company: Company, person: Person | None = None, **fields: object) -> SeatPage:
+    """Return the seats that the person sees. None: the administrator."""
     return find_seats(
         actor=(person or company.administrator).actor,
         member_filter=MemberFilter(**fields),  # type: ignore[arg-type]  # fields of the filter
@@ -110,7 +111,7 @@ def test_seats_of_another_tenant_are_not_shown(company: Company) -> None:
 
 def test_a_report_by_user_is_only_for_tenants_that_show_single_users(company: Company) -> None:
     month = NOON.date().replace(day=1)
-    query = ReportQuery(month, month + timedelta(days=30), GroupBy.USER)
+    query = ReportQuery(month, month + timedelta(days=30), GroupBy.USER)  # all of November
     actor = company.administrator.actor
 
     hidden = read_report(actor=actor, kind=ReportKind.USAGE, query=query)

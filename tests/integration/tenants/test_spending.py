@@ -62,6 +62,7 @@ def test_days_and_lines_agree_with_the_ledger(company: Company) -> None:
     assert spending is not None
     with tenant_scope(company.tenant_id):
         days_and_lines = LedgerEntry.objects.exclude(line="").values_list("day", "line")
+        # Revenue is negative in the ledger.
         sums = days_and_lines.annotate(amount=-Sum("amount_micros"), num=Sum("quantity"))
         ledger_sums = {(day, line): (amount, num) for day, line, amount, num in sums}
     assert {
@@ -158,6 +159,7 @@ def test_budgets_are_sorted_by_the_spent_share_of_their_limit(company: Company) 
 
     budgets = list_nearest_limit(actor=company.administrator.actor, limit=5, price=None, now=NOW)
 
+    # None: the budget of the whole tenant.
     assert {budget.holder_name for budget in budgets} == {None, "Platform"}
     shares = [budget.spent_micros / budget.month_limit_micros for budget in budgets]
     assert shares == sorted(shares, reverse=True)

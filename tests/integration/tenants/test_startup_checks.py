@@ -46,6 +46,7 @@ def test_a_process_does_not_start_with_another_root_key(services: Services, tmp_
     assert secret not in process.stderr
 
 
+# A root key in a file that does not exist, and a root key of an unknown kind.
 @pytest.mark.parametrize(
     ("command", "root_keys"),
     [(CONSOLE, "file:/no/such/file"), (CHECK, "file:/no/such/file"), (CELERY, "vault:x")],
@@ -88,6 +89,6 @@ def run_process(
         env=process_environment,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )

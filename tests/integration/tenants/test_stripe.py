@@ -39,9 +39,10 @@ NOW = datetime(2026, 10, 20, 12, tzinfo=UTC)
 USED_AT = NOW - timedelta(hours=3)
 OCTOBER = date(2026, 10, 1)
 METERS = tuple(build_event_name(line) for line in TIER_LINES)
+EVENT = MeterEvent("i", METERS[0], customer_id="cus_0000", quantity=1, occurred_at=NOW)
 USED_TOKENS = {"prompt_tokens": 1_900, "cached_tokens": 1_880, "generated_tokens": 12}
-LOST = Fault(status=None, is_processed=True)  # Stripe has it, but the response is lost
-UNPROCESSED = [Fault(status) for status in (500, 503, 429, 409, None)]
+LOST = Fault(status=None, is_processed=True)  # Stripe has the event, but the response is lost
+UNPROCESSED = [Fault(status) for status in (500, 503, 429, 409, None)]  # None: no response
 HOUR = timedelta(hours=1)
 
 
@@ -53,7 +54,7 @@ def server() -> Iterator[StripeServer]:
 
 @pytest.fixture
 def stripe(server: StripeServer) -> HttpStripe:
-    return HttpStripe(server.url, SECRET, timeout_s=2.0)
+    return HttpStripe(server.url, SECRET, timeout_s=60.0)
 
 
 @pytest.fixture
@@ -85,7 +86,7 @@ def find_differences(stripe: HttpStripe, company: Company) -> list[MeterComparis
 
 
 USED_TOKENS_BY_EVENT = {
-    "caret_fast_prompt_tokens": 20,
+    "caret_fast_prompt_tokens": 20,  # the prompt tokens that were not cached
     "caret_fast_cached_prompt_tokens": 1_880,
     "caret_fast_generated_tokens": 12,
 }
@@ -115,7 +116,7 @@ def test_sent_events_are_not_sent_again(
 def test_usage_is_counted_once_despite_failures(
     company: Company, stripe: HttpStripe, server: StripeServer, fault: Fault
 ) -> None:
-    server.faults = [fault] * 4  # all of the first three calls, and one retry
+    server.faults = [fault] * 4  # the first calls for all three events, and one retry
 
     send_due_events(stripe, company.tenant_id, now=NOW)
     server.now = NOW + HOUR
@@ -129,7 +130,7 @@ def test_usage_is_counted_once_despite_failures(
 def test_an_unreachable_server_is_retried_until_it_responds(
     company: Company, stripe: HttpStripe, server: StripeServer
 ) -> None:
-    unreachable = HttpStripe("http://127.0.0.1:9", SECRET)
+    unreachable = HttpStripe("http://127.0.0.1:9", SECRET)  # nothing listens on this port
     for hours in range(0, 48, 2):
         assert send_due_events(unreachable, company.tenant_id, now=NOW + hours * HOUR) == 0
 
@@ -147,7 +148,7 @@ def test_an_event_that_may_have_arrived_is_not_resent_after_24_hours(
 
     send_due_events(stripe, company.tenant_id, now=server.now)
 
-    # Stripe recognizes a repeated event for 24 hours. After that, it would count it twice.
+    # After 24 hours, Stripe would count a repeated event twice. So each meter's event is stuck.
     assert sum_events_by_name(server) == USED_TOKENS_BY_EVENT
     assert {comparison.stuck for comparison in find_differences(stripe, company)} == {1}
 
@@ -180,7 +181,7 @@ def test_duplicate_usage_at_stripe_is_reported(
 def test_a_rejected_event_keeps_its_error_and_is_not_retried(
     company: Company, stripe: HttpStripe, server: StripeServer
 ) -> None:
-    server.meters = METERS[1:]  # the first one does not exist
+    server.meters = METERS[1:]  # the first meter does not exist at Stripe
 
     assert send_due_events(stripe, company.tenant_id, now=NOW) == 2
 
@@ -194,7 +195,7 @@ def test_an_error_about_a_wrong_key_does_not_contain_the_key(server: StripeServe
     wrong_client = HttpStripe(server.url, "sk_wrong_secret")
 
     with pytest.raises(StripeRejected) as exc_info:
-        wrong_client.create_customer(key="k", name="Acme", tenant_id="t")
+        wrong_client.create_customer(idempotency_key="k", name="Acme", tenant_id="t")
 
     assert "sk_wrong" not in str(exc_info.value)
 
@@ -203,7 +204,7 @@ def test_an_error_about_a_wrong_key_does_not_contain_the_key(server: StripeServe
     ("fault", "error_class"),
     [
         (Fault(500), StripeOutcomeUnknown),
-        (Fault(429), StripeUnreachable),
+        (Fault(429), StripeUnreachable),  # too many requests: Stripe did not process this one
         (LOST, StripeOutcomeUnknown),
     ],
 )
@@ -213,15 +214,15 @@ def test_errors_tell_whether_an_event_may_have_arrived(
     server.faults = [fault]
 
     with pytest.raises(error_class):
-        stripe.send_event(MeterEvent("i", METERS[0], "cus_0000", 1, NOW))
+        stripe.send_event(EVENT)
 
 
 def test_after_a_timeout_an_event_may_have_arrived(server: StripeServer) -> None:
     impatient = HttpStripe(server.url, SECRET, timeout_s=0.1)
-    server.faults = [Fault(status=None, delay_s=1.0)]
+    server.faults = [Fault(status=None, delay_s=60.0)]
 
     with pytest.raises(StripeOutcomeUnknown, match="TimeoutError"):
-        impatient.send_event(MeterEvent("i", METERS[0], "cus_0000", 1, NOW))
+        impatient.send_event(EVENT)
 
 
 def test_a_customer_is_created_once_despite_failures(
@@ -255,8 +256,8 @@ def test_usage_posted_before_the_customer_existed_is_reported(
 
 def test_an_event_has_the_time_nearest_to_noon_that_is_neither_too_old_nor_in_the_future() -> None:
     """Caret sends no time that is more than 30 days old. Stripe accepts 35 days."""
-    assert choose_event_time(date(2026, 1, 1), NOW) == NOW - timedelta(days=30)
-    assert choose_event_time(NOW.date(), NOW - 2 * HOUR) == NOW - 2 * HOUR
+    assert choose_event_time(date(2026, 1, 1), NOW) == NOW - timedelta(days=30)  # noon is too old
+    assert choose_event_time(NOW.date(), NOW - 2 * HOUR) == NOW - 2 * HOUR  # noon lies ahead
     assert choose_event_time(date(2026, 10, 3), NOW) == datetime(2026, 10, 3, 12, tzinfo=UTC)
 
 
@@ -314,7 +315,7 @@ def test_one_tenants_failure_does_not_affect_another(
     for tenant in (failing, other):
         make_customer(tenant)
     with tenant_scope(failing.tenant_id):
-        # Before the usage, because usage is queued only for a tenant that is a customer at Stripe.
+        # Create this row before the usage: events are queued only for a tenant with such a row.
         StripeCustomer.objects.create(
             tenant_id=failing.tenant_id, customer_id="cus_unknown", created_at=NOW
         )
@@ -336,13 +337,15 @@ class _FailingForOneTenant(HttpStripe):
     """Raises an unexpected error for one tenant."""
 
     def __init__(self, server: StripeServer, tenant_id: str) -> None:
-        super().__init__(server.url, SECRET, timeout_s=0.2)
+        super().__init__(server.url, SECRET, timeout_s=60.0)
         self._tenant_id = tenant_id
 
-    def create_customer(self, *, key: str, name: str, tenant_id: str) -> str:
+    def create_customer(self, *, idempotency_key: str, name: str, tenant_id: str) -> str:
         if tenant_id == self._tenant_id:
             raise ZeroDivisionError("planted")
-        return super().create_customer(key=key, name=name, tenant_id=tenant_id)
+        return super().create_customer(
+            idempotency_key=idempotency_key, name=name, tenant_id=tenant_id
+        )
 
 
 def test_an_unexpected_error_of_one_tenant_is_logged_and_stops_no_other(

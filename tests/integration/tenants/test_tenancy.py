@@ -27,7 +27,7 @@ DENIED = r"permission denied|must be owner of|not supported with row-level secur
 
 @pytest.fixture(scope="module")
 def tenants_with_keys(cast: Cast, django_db_blocker: Any) -> Iterator[Cast]:
-    """Give each tenant a key, so that there is something to see."""
+    """Give each tenant an API key, so that there are rows to see."""
     with django_db_blocker.unblock():
         make_key(cast.acme, cast.acme.developer)
         make_key(cast.globex, cast.globex.developer)
@@ -63,6 +63,7 @@ def test_the_scope_ends_with_the_transaction(tenants_with_keys: Cast) -> None:
 
 
 def test_no_memberships_are_visible_without_a_scope(tenants_with_keys: Cast) -> None:
+    """For other tables, such a query is an error. Memberships are also read in a user's scope."""
     assert list(Membership.objects.all()) == []
 
 
@@ -115,6 +116,7 @@ def test_a_row_cannot_be_inserted_for_another_tenant(tenants_with_keys: Cast) ->
         "DELETE FROM tenants_ledger_entry",
         "UPDATE tenants_auditentry SET reason = ''",
         "UPDATE tenants_policyversion SET reason = ''",
+        # Partitions: the row policy of their table does not apply to a query of the partition.
         "SELECT * FROM tenants_usage_record_default",
         "SELECT * FROM tenants_outcome_default",
         "CREATE TABLE mine (id int)",
@@ -202,6 +204,7 @@ def test_an_on_commit_callback_runs_without_the_scope(tenants_with_keys: Cast) -
 
 
 def test_a_copied_context_sets_the_scope_on_its_own_connection(tenants_with_keys: Cast) -> None:
+    """The new thread inherits the scope's context variable, but not its database connection."""
     counts: list[int] = []
 
     def count() -> None:

@@ -177,7 +177,14 @@ def test_a_taken_slug_is_a_conflict_and_mails_nobody(slug: str) -> None:
 def test_an_operator_with_read_only_access_creates_nothing(slug: str) -> None:
     def make_read_only_operator(tenant_id: TenantId) -> Actor:
         operator = OperatorIdentity("ola", can_change=False)
-        return Actor(tenant_id, None, Role.AUDITOR, None, "", operator=operator)
+        return Actor(
+            tenant_id,
+            user_id=None,
+            role=Role.AUDITOR,
+            address=None,
+            request_id="",
+            operator=operator,
+        )
 
     new = NewTenant(slug=slug, name="Initech", owner_email=make_owner_email(slug))
     with pytest.raises(Forbidden):
@@ -186,7 +193,7 @@ def test_an_operator_with_read_only_access_creates_nothing(slug: str) -> None:
     assert find_tenant(slug=slug) is None
 
 
-def test_a_second_invitation_of_the_owner_replaces_the_first(slug: str) -> None:
+def test_while_a_tenant_has_no_owner_a_second_invitation_replaces_the_first(slug: str) -> None:
     onboarded = onboard(slug, owner_email=f"typo@{slug}.example")
 
     invite_owner(
@@ -199,7 +206,7 @@ def test_a_second_invitation_of_the_owner_replaces_the_first(slug: str) -> None:
         find_open_invitation(text=find_token(onboarded.owner_invitation.url), now=timezone.now())
 
 
-def test_an_invitation_of_another_owner_leaves_earlier_invitations_open() -> None:
+def test_in_a_tenant_with_an_owner_an_invitation_leaves_earlier_invitations_open() -> None:
     acme = make_company("acme", ACME)
 
     invitations = [
@@ -242,9 +249,9 @@ def test_a_tenants_administrator_cannot_rename_it() -> None:
 
 
 def test_the_command_creates_a_tenant_and_prints_the_invitation_link(slug: str, plan: str) -> None:
-    output = run_tenant_command(
-        *("create", slug, "--name", "Initech", "--owner", make_owner_email(slug), "--plan", plan)
-    )
+    options = ("--name", "Initech", "--owner", make_owner_email(slug), "--plan", plan)
+
+    output = run_tenant_command("create", slug, *options)
 
     token = find_token(output)
     # Invitations are open for seven days.

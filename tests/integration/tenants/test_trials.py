@@ -41,8 +41,10 @@ def set_last_day(company: Company, ends_on: date | None) -> None:
 
 
 def run_reminder_worker(company: Company, *, days_before: int) -> list[str]:
-    """Run the worker that many days before the last day, and return the subjects that the owner
-    gets. Negative days are after the last day."""
+    """Run the worker, and return the subjects of the owner's reminders.
+
+    The worker runs `days_before` days before the last day; a negative number means days after it.
+    """
     mail.outbox = []
     at = datetime.combine(LAST_DAY - timedelta(days=days_before), datetime.min.time(), UTC)
     send_due_reminders(now=at)
@@ -85,7 +87,7 @@ def test_a_reminder_missed_the_day_before_is_sent_on_the_last_day(company: Compa
 def test_owners_are_reminded_again_of_a_new_trial(company: Company) -> None:
     assert len(run_reminder_worker(company, days_before=1)) == 1
 
-    set_last_day(company, LAST_DAY)
+    set_last_day(company, LAST_DAY)  # also if the day stays the same, a new trial begins
 
     assert len(run_reminder_worker(company, days_before=1)) == 1
 

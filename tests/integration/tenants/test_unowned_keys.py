@@ -3,6 +3,7 @@
 They keep working, and are listed.
 """
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -47,7 +48,7 @@ def alice(company: Company) -> Person:
 
 
 def make_service_key_as(actor: Actor, name: str = "CI") -> CreatedKey:
-    request = KeyRequest(KeyKind.SERVICE, None, name, None, scopes=SCOPES)
+    request = KeyRequest(KeyKind.SERVICE, owner_id=None, name=name, expires_at=None, scopes=SCOPES)
     return create_key(actor=actor, new=request, now=timezone.now())
 
 
@@ -57,13 +58,13 @@ def list_unowned(actor: Actor) -> list[LookupId]:
 
 
 def remove(actor: Actor, person: Person) -> list[LookupId]:
-    """Remove a member, and return the keys that become unowned."""
+    """Remove a member, and return the lookup IDs of the keys that become unowned."""
     removed = remove_member(actor=actor, user_id=person.user_id, reason="left", now=timezone.now())
     return [key.lookup_id for key in removed.keys]
 
 
 def demote(actor: Actor, person: Person) -> list[LookupId]:
-    """Make a member an auditor, and return the keys that become unowned."""
+    """Make a member an auditor, and return the lookup IDs of the keys that become unowned."""
     role_change = change_role(
         actor=actor, user_id=person.user_id, role=Role.AUDITOR, reason="", now=timezone.now()
     )
@@ -113,6 +114,7 @@ def test_keys_created_by_a_users_key_belong_to_that_user(alice: Person, owner: P
     second = make_service_key_as(bearer, "made by a key")
 
     assert second.key.created_by_email == alice.email
+    # The newest key comes first.
     assert remove(owner.actor, alice) == [second.key.lookup_id, first.key.lookup_id]
 
 
@@ -132,7 +134,7 @@ def test_rotating_or_revoking_a_key_ends_its_unowned_state(alice: Person, owner:
 
 
 def test_developer_keys_are_never_unowned(alice: Person, owner: Person) -> None:
-    request = KeyRequest(KeyKind.DEVELOPER, alice.user_id, "Laptop", None)
+    request = KeyRequest(KeyKind.DEVELOPER, alice.user_id, name="Laptop", expires_at=None)
     create_key(actor=alice.actor, new=request, now=timezone.now())
 
     assert demote(owner.actor, alice) == []
@@ -166,4 +168,5 @@ def test_a_developer_sees_no_unowned_keys_of_the_tenant(alice: Person, owner: Pe
     make_service_key_as(alice.actor)
     remove(owner.actor, alice)
 
-    assert list_unowned(Actor(owner.actor.tenant_id, owner.user_id, Role.DEVELOPER, None, "")) == []
+    developer = replace(owner.actor, role=Role.DEVELOPER)
+    assert list_unowned(developer) == []

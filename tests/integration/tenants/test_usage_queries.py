@@ -143,19 +143,25 @@ def test_days_without_usage_are_included(company: Company) -> None:
 
     days = list_usage_by_day(actor=company.administrator.actor, num_days=4, now=NOW)
 
-    assert [(day.day.day, day.requests) for day in days] == [(17, 0), (18, 1), (19, 0), (20, 0)]
+    requests_by_day = {usage.day.isoformat(): usage.requests for usage in days}
+    assert requests_by_day == {
+        "2026-11-17": 0,
+        "2026-11-18": 1,
+        "2026-11-19": 0,
+        "2026-11-20": 0,
+    }
 
 
 def test_a_developer_without_a_user_id_sees_no_usage(company: Company) -> None:
-    actor = Actor(company.tenant_id, None, Role.DEVELOPER, address=None, request_id="")
-    add_record(company)
+    actor = Actor(company.tenant_id, user_id=None, role=Role.DEVELOPER, address=None, request_id="")
+    add_record(company, user_id=None)  # a record of a service key is nobody's own
 
     assert read_recent_usage(actor=actor, now=NOW).requests == 0
 
 
 @pytest.mark.parametrize("role", [Role.AUDITOR, Role.BILLING])
 def test_auditors_and_billing_see_all_usage(company: Company, role: Role) -> None:
-    actor = Actor(company.tenant_id, None, role, address=None, request_id="")
+    actor = Actor(company.tenant_id, user_id=None, role=role, address=None, request_id="")
     add_record(company, user_id=company.developer.user_id)
 
     assert read_recent_usage(actor=actor, now=NOW).requests == 1

@@ -6,7 +6,6 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import pairwise
 from pathlib import Path
 from typing import cast
 
@@ -22,13 +21,15 @@ from tests.stack.ports import free_port
 from tests.stack.services import Services
 from tests.stack.worker import ROOT
 
-TIMEOUT_S = 90.0
+TIMEOUT_S = 300.0
 _STREAM = "planted-usage"
+# The values of samples, by the sample's name and its labels (pairs of name and value).
 MetricValues = dict[tuple[str, frozenset[tuple[str, str]]], float]
 
 
 @pytest.fixture
 def connection(services: Services) -> Iterator[redis.Redis]:
+    """Connect to Redis, which contains no task counts before and after the test."""
     with redis.Redis.from_url(services.redis_url) as connection:
         connection.delete(KEY)
         yield connection
@@ -64,7 +65,7 @@ def test_tasks_are_counted_by_result_and_duration(
         _find_value(values, "caret_celery_task_last_success_timestamp_seconds", task="bill")
         == 200.0
     )
-    # A purge that never succeeded has no such time, not even zero.
+    # A task that has never succeeded has no time of its last success, not even zero.
     assert (
         _find_value(values, "caret_celery_task_last_success_timestamp_seconds", task="purge")
         is None
@@ -73,11 +74,9 @@ def test_tasks_are_counted_by_result_and_duration(
         _find_value(values, "caret_celery_task_duration_seconds_bucket", task="bill", le=le)
         for le in (*map(str, BOUNDS_S), "+Inf")
     ]
-    # The bounds are 0.01, 0.05, 0.25, 1, 5, 30, 120 and 600 s, and infinity.
+    # The bounds are 0.01, 0.05, 0.25, 1, 5, 30, 120 and 600 s, and infinity. Each bucket counts all
+    # tasks that took no longer than its bound.
     assert buckets == [0, 1, 1, 1, 2, 2, 2, 2, 3]
-    assert all(
-        cast(float, bucket) <= cast(float, next_bucket) for bucket, next_bucket in pairwise(buckets)
-    )
     assert _find_value(values, "caret_celery_task_duration_seconds_sum", task="bill") == 10_003.02
 
 
@@ -88,8 +87,9 @@ def test_pending_usage_reports_the_age_of_its_oldest_entry(
     monkeypatch.setattr("tenants.base.worker.metrics.USAGE_STREAM", _STREAM)
     collector = WorkerMetricsCollector(connection, queues=[])
     before = _read_values(list(collector.collect()))
-    seconds, _ = connection.time()
+    seconds, _microseconds = connection.time()
     for age_s in (500, 20):
+        # The ID of an entry is its time in milliseconds, and a number within the millisecond.
         connection.xadd(_STREAM, {USAGE_FIELD: b"x"}, id=f"{(seconds - age_s) * 1000}-0")
     try:
         values_with_entries = _read_values(list(collector.collect()))
@@ -101,7 +101,7 @@ def test_pending_usage_reports_the_age_of_its_oldest_entry(
     assert (
         500
         <= cast(float, _find_value(values_with_entries, "caret_usage_stream_oldest_seconds"))
-        < 510
+        < 800
     )
 
 
@@ -122,6 +122,7 @@ def test_pending_tasks_are_counted_by_queue(connection: redis.Redis) -> None:
 def _running_celery(
     services: Services, folder: Path, *arguments: str, **settings: str
 ) -> Iterator[Path]:
+    """Run a Celery command with these settings, and yield the path of its log."""
     paths = os.pathsep.join([str(ROOT), str(ROOT / "platform")])
     environment = {**os.environ, **services.process_mark, "PYTHONPATH": paths, **settings}
     log = folder / f"{arguments[0]}.log"
@@ -136,16 +137,18 @@ def _running_celery(
             yield log
         finally:
             process.terminate()
-            process.wait(timeout=20)
+            process.wait(timeout=120)
 
 
 def test_beat_exports_metrics_of_the_workers_tasks(
     services: Services, connection: redis.Redis, tmp_path: Path
 ) -> None:
     port = free_port()
+    # An empty option: beat writes no file with its process ID.
     beat = ("beat", "--pidfile=", "--schedule", str(tmp_path / "schedule"))
     with (
-        _running_celery(services, tmp_path, "worker", "--concurrency", "1"),
+        # Only one queue, so that a busy machine can run each task before it expires.
+        _running_celery(services, tmp_path, "worker", "--concurrency", "1", "--queues", "ingest"),
         _running_celery(
             services, tmp_path, *beat, CARET_CONTROL_PLANE_METRICS_PORT=str(port)
         ) as log,
@@ -171,8 +174,8 @@ def _wait_for_ingestion(url: str) -> MetricValues | None:
     deadline_s = time.monotonic() + TIMEOUT_S
     while time.monotonic() < deadline_s:
         try:
-            text = requests.get(url, timeout=5).text
-        except requests.ConnectionError:
+            text = requests.get(url, timeout=30).text
+        except requests.RequestException:
             time.sleep(0.5)
             continue
         values = _read_values(list(text_string_to_metric_families(text)))

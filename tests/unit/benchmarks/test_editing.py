@@ -28,11 +28,12 @@ def test_typed_changes_turn_one_text_into_the_other(
     before: list[str], after: list[str], seed: int
 ) -> None:
     changes = tuple(type_text(_text(before), _text(after), random.Random(seed)))
-    session = Session("a.py", _text(before), (), "", changes)
+    session = Session("a.py", _text(before), files=(), repository="", changes=changes)
 
-    texts = [prefix + suffix for _, prefix, suffix in iterate_texts(session)]
+    texts = [prefix + suffix for _change, prefix, suffix in iterate_texts(session)]
 
-    assert (texts or [_text(before)])[-1] == _text(after)
+    last_text = texts[-1] if texts else _text(before)  # equal texts need no changes
+    assert last_text == _text(after)
 
 
 def test_changes_are_in_order_of_time_and_depend_only_on_the_seed() -> None:
@@ -59,7 +60,8 @@ def test_a_recording_is_parsed(tmp_path: Path) -> None:
     first, second = read_recording(file)
 
     assert (first.files[0].path, second.path, second.changes) == ("b.py", "c.py", ())
-    assert [(prefix, suffix) for _, prefix, suffix in iterate_texts(first)] == [
+    # In the first change, "cursor" puts the cursor between the parentheses.
+    assert [(prefix, suffix) for _change, prefix, suffix in iterate_texts(first)] == [
         ("f(", ")\n"),
         ("f(x", ")\n"),
         ("f(", ")\n"),

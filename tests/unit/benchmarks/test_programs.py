@@ -39,7 +39,7 @@ def test_moving_a_process_moves_its_children(parent: subprocess.Popen[str]) -> N
     move_to(our_cores, parent.pid)
 
     assert os.sched_getaffinity(parent.pid) == os.sched_getaffinity(child) == our_cores
-    assert os.sched_getaffinity(0) != our_cores
+    assert os.sched_getaffinity(0) != our_cores  # 0: this process, which was not moved
 
 
 def test_moving_a_process_moves_its_threads() -> None:
@@ -51,7 +51,8 @@ def test_moving_a_process_moves_its_threads() -> None:
     try:
         move_to(other_cores, os.getpid())
 
-        assert os.sched_getaffinity(thread.native_id or 0) == other_cores
+        assert thread.native_id is not None
+        assert os.sched_getaffinity(thread.native_id) == other_cores
     finally:
         move_to(frozenset(everywhere), os.getpid())
         stop_event.set()

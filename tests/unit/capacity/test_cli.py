@@ -58,6 +58,7 @@ def test_an_option_overrides_the_file(tmp_path: Path, capsys: pytest.CaptureFixt
 def test_the_load_may_be_given_as_tokens_per_day(capsys: pytest.CaptureFixture[str]) -> None:
     main(["--tokens-per-day", "864000", "--output-tokens", "10", "--json"])
 
+    # 864,000 tokens in 86,400 seconds are 10 tokens a second.
     assert json.loads(capsys.readouterr().out)["figures"]["requests_per_s"] == 1
 
 

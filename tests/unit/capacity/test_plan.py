@@ -15,7 +15,7 @@ from caret.capacity.inputs import (
     CapacityInputs,
     InvalidInput,
     Queue,
-    requests_per_s,
+    compute_requests_per_s,
 )
 from caret.capacity.plan import compute_plan
 from caret.capacity.plot import draw_plot
@@ -35,7 +35,7 @@ from caret.capacity.plot import draw_plot
         ({"burst": 0.5}, "burst"),
         ({"prefill_tokens_per_s": 0}, "prefill_tokens_per_s"),
         ({"dollars_per_gpu_hour": -1}, "dollars_per_gpu_hour"),
-        ({"warm_tokens": 7_000}, "warm_tokens"),
+        ({"warm_tokens": 7_000}, "warm_tokens"),  # more than the 6,000 tokens of the prompt
         ({"num_gpus": 0}, "num_gpus"),
         ({"overhead_ms": math.inf}, "overhead_ms"),
         ({"requests_per_s": 1e300}, "requests_per_s"),
@@ -76,7 +76,7 @@ def test_any_inputs_are_either_planned_and_plotted_or_rejected(
 @pytest.mark.parametrize("tokens", [0, -1, math.nan, math.inf])
 def test_an_impossible_number_of_tokens_is_rejected(tokens: float) -> None:
     with pytest.raises(InvalidInput):
-        requests_per_s(tokens_per_day=tokens, output_tokens=24)
+        compute_requests_per_s(tokens_per_day=tokens, output_tokens=24)
 
 
 def test_a_fleet_that_is_too_small_is_rejected_with_the_size_needed() -> None:
@@ -110,7 +110,10 @@ def test_the_p99_falls_as_the_hit_rate_rises() -> None:
 
 
 def test_the_minimum_hit_rate_leaves_one_request_in_a_hundred_cold() -> None:
-    """With so many GPUs, no request waits: each takes the time of a warm or of a cold prefill."""
+    """The target is for the p99, so one request in a hundred may be slower.
+
+    With so many GPUs, no request waits: each takes the time of a warm or of a cold prefill.
+    """
     plan = compute_plan(CapacityInputs(requests_per_s=0.01, num_gpus=1_000))
 
     assert plan.min_hit_rate is not None

@@ -8,7 +8,7 @@ of a third; at full utilisation, 4 to 6 GPUs would be enough.
 
 import pytest
 
-from caret.capacity.inputs import CapacityInputs, requests_per_s
+from caret.capacity.inputs import CapacityInputs, compute_requests_per_s
 from caret.capacity.plan import compute_plan
 from caret.capacity.sizing import busy_gpus, dollars_per_1000_accepted, num_in_flight
 from caret.capacity.time_to_first_token import cold_ms, warm_ms
@@ -45,22 +45,24 @@ def test_a_cold_fleet_without_queueing_has_about_900_requests_in_flight() -> Non
 
 
 def test_a_billion_tokens_a_day_are_11_500_a_second() -> None:
-    per_s = requests_per_s(tokens_per_day=BILLION, output_tokens=24) * 24
+    per_s = compute_requests_per_s(tokens_per_day=BILLION, output_tokens=24) * 24
 
     assert per_s == pytest.approx(11_500, rel=0.01)
 
 
 @pytest.mark.parametrize(
-    ("rate", "sustained", "peak"), [(3_000, 12, 35), (2_000, 17, 50)], ids=["fast", "slow"]
+    ("decode_tokens_per_s", "sustained", "peak"),
+    [(3_000, 12, 35), (2_000, 17, 50)],
+    ids=["fast engine", "slow engine"],
 )
 def test_a_billion_tokens_a_day_need_12_to_17_gpus_and_35_to_50_at_triple_load(
-    rate: float, sustained: float, peak: float
+    decode_tokens_per_s: float, sustained: float, peak: float
 ) -> None:
     """The whole prompt is cached: the example counts only generated tokens."""
     figures = CapacityInputs(
-        requests_per_s=requests_per_s(tokens_per_day=BILLION, output_tokens=24),
+        requests_per_s=compute_requests_per_s(tokens_per_day=BILLION, output_tokens=24),
         hit_rate=1.0,
-        decode_tokens_per_s=rate,
+        decode_tokens_per_s=decode_tokens_per_s,
     )
 
     busy = busy_gpus(figures, hit_rate=1.0, requests_per_s=figures.requests_per_s)
@@ -82,7 +84,7 @@ def test_sixty_gpus_cost_14_thousandths_of_a_dollar_per_thousand_accepted_tokens
 def test_the_plan_of_the_whole_example_agrees_with_its_parts() -> None:
     plan = compute_plan(
         CapacityInputs(
-            requests_per_s=requests_per_s(tokens_per_day=BILLION, output_tokens=24),
+            requests_per_s=compute_requests_per_s(tokens_per_day=BILLION, output_tokens=24),
             hit_rate=1.0,
             decode_tokens_per_s=3_000,
             num_gpus=60,
@@ -96,7 +98,7 @@ def test_the_plan_of_the_whole_example_agrees_with_its_parts() -> None:
 
 def test_p95_of_warm_first_tokens_of_the_quality_tier_is_61_ms() -> None:
     figures = CapacityInputs(
-        requests_per_s=requests_per_s(tokens_per_day=0.2 * BILLION, output_tokens=150),
+        requests_per_s=compute_requests_per_s(tokens_per_day=0.2 * BILLION, output_tokens=150),
         context_tokens=6_000,
         output_tokens=150,
         hit_rate=0.93,

@@ -40,6 +40,7 @@ class Gateway:
                 await self.respond(frame["id"], self.suggestion)
 
     def check(self, socket: ServerConnection, request: Request) -> Response | None:
+        """Record the headers of a handshake. Return None to accept it, or else the refusal."""
         self.headers.append(dict(request.headers.raw_items()))
         return None if self.refusal is None else socket.respond(self.refusal, "no\n")
 

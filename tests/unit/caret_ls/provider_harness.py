@@ -76,7 +76,7 @@ class FakeGateway:
                 self.cancelled.append(frame["id"])
 
     def respond(self, id: str, *texts: str, finish_reason: str | None = "stop") -> None:
-        """Send texts and a finish reason; with None the completion continues."""
+        """Send texts and a finish reason; None: more texts may follow."""
         for response in response_frames(*texts, finish_reason=finish_reason):
             self.responses[id].put_nowait(response)
 
@@ -123,6 +123,7 @@ class Harness:
             self.board,
             self.clock,
         )
+        # Prefetches would be additional requests, which most tests do not expect.
         values = {"prefetch": False} | settings
         self.completions = CompletionProvider(state, self.client, Settings(**values))
         self.at = Position(0, 0)  # the cursor

@@ -40,6 +40,7 @@ class Harness:
 @pytest.fixture
 def harness() -> Harness:
     harness = Harness()
+    # An alternative loses the whitespace at its end.
     harness.gateway.ready += [response_frames("self.b"), response_frames("self.c\n")]
     return harness
 
@@ -93,8 +94,10 @@ async def test_an_inserted_alternative_is_recognised(harness: Harness) -> None:
     await harness.invoke()
     await harness.invoke()
 
-    inserted = harness.alternatives.find_inserted(URI, TextEdit(4, 0, "self.b"))
+    # The original suggestion is no alternative.
+    original = harness.alternatives.find_inserted(URI, TextEdit(4, deleted=0, inserted="self.a"))
+    inserted = harness.alternatives.find_inserted(URI, TextEdit(4, deleted=0, inserted="self.b"))
 
     assert inserted is not None
     assert (inserted.id, inserted.at, inserted.text) == ("a-1", 4, "self.b")
-    assert harness.alternatives.find_inserted(URI, TextEdit(4, 0, "self.a")) is None
+    assert original is None

@@ -18,10 +18,10 @@ def find(
     return find_key(environment or {}, folder, gateway_url=URL, ask_keyring=lambda _: keyring_key)
 
 
-def key_file(folder: Path, text: str, *, mode: int = 0o600) -> Path:
+def key_file(folder: Path, text: str, *, permissions: int = 0o600) -> Path:
     file = folder / "key"
     file.write_text(text)
-    file.chmod(mode)
+    file.chmod(permissions)
     return file
 
 
@@ -46,11 +46,11 @@ def test_the_environment_may_name_the_key_file(tmp_path: Path) -> None:
     assert find(tmp_path / "other", {"CARET_API_KEY_FILE": str(file)}) == "named"
 
 
-@pytest.mark.parametrize("mode", [0o644, 0o640, 0o604, 0o660])
+@pytest.mark.parametrize("permissions", [0o644, 0o640, 0o604, 0o660])
 def test_a_key_file_readable_by_others_is_ignored(
-    tmp_path: Path, mode: int, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, permissions: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    key_file(tmp_path, "cpk_live_secret", mode=mode)
+    key_file(tmp_path, "cpk_live_secret", permissions=permissions)
 
     with caplog.at_level(logging.INFO, logger="caret_ls"):
         assert find(tmp_path) is None
@@ -117,7 +117,7 @@ def test_a_stored_key_is_found_and_hidden_from_others(
     monkeypatch.setitem(sys.modules, "keyring", None)
     folder = tmp_path / "caret"
     folder.mkdir()
-    key_file(folder, "old", mode=0o644)
+    key_file(folder, "old", permissions=0o644)
 
     store_key(folder, gateway_url=URL, key="new")
 
@@ -136,4 +136,4 @@ def test_a_key_is_stored_in_the_keyring_if_there_is_one(
     store_key(tmp_path, gateway_url=URL, key="new")
 
     assert stored_keys == [("caret", URL, "new")]
-    assert find(tmp_path) is None
+    assert find(tmp_path) is None  # without the keyring, because no file was written

@@ -24,7 +24,7 @@ from caret_ls.workspace import OpenFile, OpenFiles
 
 URI = "file:///nowhere/a.py"
 TEXT = "import os\n\n\ndef f():\n    return 1\n"
-OTHER_FILE = FrameFile("b.py", "b = 1\n", 0.0)
+OTHER_FILE = FrameFile("b.py", "b = 1\n", edited_at=0.0)
 QUESTION = (ConversationTurn("user", "Why?"),)
 
 
@@ -50,9 +50,9 @@ class Harness:
             ChatState(
                 self.files,
                 self.board,
-                lambda _: self.modes,
-                self._can_send,
-                lambda _: RequestContext(files=(OTHER_FILE,)),
+                modes_of=lambda _repository: self.modes,
+                can_send=self._can_send,
+                build_request_context=lambda _file: RequestContext(files=(OTHER_FILE,)),
                 get_address=lambda: self.address,
                 on_refused=self._on_refused,
             ),

@@ -44,7 +44,7 @@ async def test_the_time_from_the_request_to_the_response_is_reported(harness: Ha
     harness.gateway.respond("1", "a + 1")
     await request
     harness.clock.now_s += 1.0
-    harness.outcomes.dismiss(URI, harness.clock.now_s)
+    harness.outcomes.dismiss(URI, harness.clock.now_s)  # only now are the outcomes reported
 
     assert harness.reported[0].display_ms == 137
 

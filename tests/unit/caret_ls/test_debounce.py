@@ -37,7 +37,7 @@ def _spend_allowance(debouncer: Debouncer) -> None:
 
 
 def delay_ms(debouncer: Debouncer, now_s: float, **flags: bool) -> float:
-    """Return the delay of a request; unless `flags` say otherwise, it is an automatic one."""
+    """Return the delay of a request: automatic and in a line with text, unless `flags` differ."""
     request_flags = {"is_invoked": False, "is_fresh_line": False} | flags
     return round(debouncer.delay_s(now_s, **request_flags) * 1000, 3)
 

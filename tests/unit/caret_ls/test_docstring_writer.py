@@ -33,10 +33,10 @@ class Harness:
         state = WriterState(
             self.files,
             self.board,
-            lambda _: self.modes,
-            self._can_send,
-            lambda _: RequestContext(),
-            lambda: "1",
+            modes_of=lambda _repository: self.modes,
+            can_send=self._can_send,
+            build_request_context=lambda _file: RequestContext(),
+            new_id=lambda: "1",
         )
         self.writer = DocstringWriter(state, self.gateway)
 

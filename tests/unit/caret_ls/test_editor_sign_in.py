@@ -76,6 +76,7 @@ class Editor:
         self._has_received = asyncio.Event()
 
     def write(self, data: bytes) -> None:
+        """Receive a message. The server's protocol calls this method to send one."""
         message = json.loads(data)
         self.received.append(message)
         self._has_received.set()
@@ -87,6 +88,7 @@ class Editor:
         """Do nothing: there is no connection."""
 
     def send(self, message: dict[str, Any]) -> None:
+        """Let the server handle a message, as if it came from the editor."""
         encoded = {"jsonrpc": "2.0", **message}
         self._protocol.handle_message(self._protocol.structure_message(encoded))
 
@@ -141,7 +143,7 @@ async def sign_in(console: Console, **experimental: bool) -> Editor:
     }
     editor.send({"id": 1, "method": "initialize", "params": params})
     await editor.wait_for(lambda message: message.get("id") == 1)
-    await server.set_up()
+    await server.set_up()  # reads the settings, as the server does after `initialized`
     command = {"command": "caret.startSignIn", "arguments": []}
     editor.send({"id": 2, "method": "workspace/executeCommand", "params": command})
     return editor

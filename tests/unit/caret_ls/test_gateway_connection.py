@@ -33,7 +33,10 @@ class Recorder:
 async def connected(
     fake: Gateway, clock: LoopClock | None = None, backoff: Backoff | None = None
 ) -> AsyncIterator[tuple[GatewayConnection, Recorder]]:
-    """Run a connection to the fake gateway. It checks every 10 ms whether the machine has slept."""
+    """Run a connection to the fake gateway, and yield it and its recorder.
+
+    The connection checks every 10 ms whether the machine has slept.
+    """
     recorder = Recorder()
     link = GatewayConnection(
         recorder, backoff or Backoff(lambda: 0.0), clock or SystemLoopClock(), tick_s=0.01
@@ -109,7 +112,7 @@ async def test_a_lost_connection_ends_requests_and_is_opened_again() -> None:
         await wait_until(lambda: recorder.states == [ConnectionState.CONNECTED])
         request = asyncio.create_task(request_frames(link, "1"))
         await wait_until(lambda: len(fake.received) == 1)
-        await fake.sockets[0].close(1001)
+        await fake.sockets[0].close(1001)  # close code of a server that goes away
         with pytest.raises(RequestEnded, match="offline"):
             await request
         await wait_until(
@@ -162,6 +165,7 @@ async def test_a_rejected_key_does_not_use_the_delay_of_a_failing_gateway() -> N
     drawn_delays: list[float] = []
 
     def draw() -> float:
+        """Return the random part of a delay. The backoff calls this for each delay."""
         drawn_delays.append(0.0)
         return 0.0
 
@@ -188,7 +192,7 @@ async def test_a_rejected_key_is_tried_again_when_the_address_is_set() -> None:
 async def test_a_revoked_key_is_unauthenticated() -> None:
     async with gateway() as fake, connected(fake) as (_link, recorder):
         await wait_until(lambda: recorder.states == [ConnectionState.CONNECTED])
-        await fake.sockets[0].close(4401)
+        await fake.sockets[0].close(4401)  # Caret's close code for a key that is no longer valid
         await wait_until(lambda: len(recorder.states) == 2)
 
     assert recorder.states[1] is ConnectionState.UNAUTHENTICATED

@@ -40,6 +40,7 @@ async def test_a_line_that_may_still_be_withheld_is_not_shown(harness: Harness) 
 
     for _ in range(20):
         await asyncio.sleep(0)  # the text reaches the provider
+    # The line is not complete without its line break, so the gateway may still withhold it.
     assert not request.done()
 
     harness.gateway.respond("1", finish_reason="filtered")
@@ -70,12 +71,12 @@ async def test_for_a_growing_suggestion_the_time_to_its_first_line_is_the_respon
 ) -> None:
     harness.debouncer.on_keystroke(harness.clock.now_s)
     await _show_first_line(harness)
-    harness.clock.now_s += 5  # a response that takes as long makes later requests wait
+    harness.clock.now_s += 5  # if this were the response time, later requests would be delayed
 
     harness.gateway.respond("1", "    return a")
     await wait_until(lambda: len(harness.grown) == 1)
 
-    assert harness.debouncer.is_eager()
+    assert harness.debouncer.is_eager()  # a request would be sent without a delay
 
 
 async def test_for_a_suggestion_offered_at_its_end_the_whole_time_is_the_response_time(

@@ -95,7 +95,7 @@ def test_files_are_read_again_after_a_few_seconds(root: Path) -> None:
     assert pinned_files.list(repository)[0].text == "class Invoice: ...\n"
 
 
-async def test_a_request_names_each_pinned_file_once(root: Path) -> None:
+async def test_a_request_contains_each_pinned_file_once(root: Path) -> None:
     _pin(root, "types.py", "style.md")
     session = Session(Settings(), ManualClock(), lambda _status: None)
     for name in ("types.py", "other.py", "main.py"):

@@ -28,8 +28,9 @@ def make_recording_cache() -> tuple[PolicyCache, list[str]]:
 def test_everything_but_next_edits_is_allowed_until_the_policy_arrives() -> None:
     policies, queries = make_recording_cache()
 
-    assert policies.get("shop", 0.0) == EditorPolicy()
-    assert policies.get("shop", 1.0) == EditorPolicy((), PRESUMED)
+    policies_before_arrival = [policies.get("shop", now_s) for now_s in (0.0, 1.0)]
+
+    assert policies_before_arrival == [EditorPolicy(excluded_globs=(), modes=PRESUMED)] * 2
     assert queries == ["shop"], "the policy must be queried only once"
 
 
@@ -38,7 +39,7 @@ def test_a_policy_applies_to_its_repository() -> None:
     policies.update(POLICY_FRAME)
 
     assert policies.get("shop", 0.0) == EditorPolicy(("legal/**",), frozenset({"inline"}))
-    assert policies.get("mill", 0.0) == EditorPolicy()
+    assert policies.get("mill", 0.0) == EditorPolicy()  # not known yet
 
 
 def test_a_mode_that_the_policy_does_not_list_is_not_allowed() -> None:
@@ -66,6 +67,7 @@ def test_the_policy_is_queried_again_when_old_or_invalidated() -> None:
     policies.get("shop", MAX_AGE_S + 1)
     policies.invalidate()
 
+    # The old policy applies until the new one arrives.
     assert policies.get("shop", MAX_AGE_S + 2).excluded_globs == ("legal/**",)
     assert len(queries) == 3  # at first, when too old, and after the invalidation
 

@@ -24,7 +24,7 @@ async def test_the_continuation_is_prefetched_while_a_suggestion_is_shown() -> N
     assert offer is not None
     assert offer.text == " + 1"
     assert len(harness.gateway.requests) == 2
-    assert harness.statuses.count(ServerStatus.WORKING) == 1
+    assert harness.statuses.count(ServerStatus.WORKING) == 1  # a prefetch does not set the status
 
 
 async def test_nothing_is_prefetched_while_the_user_types_without_allowance() -> None:
@@ -35,7 +35,7 @@ async def test_nothing_is_prefetched_while_the_user_types_without_allowance() ->
     await harness.request_suggestion()
     harness.type("y")
     await harness.request_suggestion()
-    await asyncio.sleep(PREFETCH_AFTER_S / 2)
+    await asyncio.sleep(PREFETCH_AFTER_S / 2)  # still typing: a prefetch waits for a longer pause
 
     assert [frame["trigger"] for frame in harness.gateway.requests] == ["automatic", "automatic"]
 
@@ -78,6 +78,7 @@ async def test_the_prefetch_is_cancelled_when_other_text_is_typed() -> None:
 async def test_the_next_line_is_prefetched_if_nothing_follows_on_this_one() -> None:
     harness = Harness(prefetch=True)
     harness.open("if a:\n    b = |\n")
+    # The suggestion, its prefetched continuation (empty), and the prefetched next line.
     harness.gateway.ready += [response_frames("12"), response_frames(), response_frames("c = 2")]
     await harness.request_suggestion()
     await harness.wait_for_request(2)

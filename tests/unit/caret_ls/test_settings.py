@@ -30,7 +30,7 @@ def test_the_editor_overrides_the_environment_and_the_environment_the_file(tmp_p
 
     assert problems == []
     assert settings == Settings(
-        "https://c", debounce_ms=200, excluded_globs=("x/*",), enabled=False
+        gateway_url="https://c", debounce_ms=200, excluded_globs=("x/*",), enabled=False
     )
 
 

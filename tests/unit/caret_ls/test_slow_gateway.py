@@ -57,7 +57,7 @@ async def test_a_slow_request_cancelled_by_the_editor_increases_the_delay(harnes
     harness.clock.now_s += 0.2
     harness.completions.cancel(URI)
     await asyncio.gather(request, return_exceptions=True)
-    await asyncio.sleep(0)
+    await asyncio.sleep(0)  # the ended request is noted
 
     # The request was cancelled after 200 ms.
     assert delay_ms(harness) == MIN_DELAY_MS + (200 - USUAL_RESPONSE_MS)
@@ -70,7 +70,7 @@ async def test_requests_cancelled_early_do_not_reduce_the_delay(harness: Harness
         harness.clock.now_s += waited_s
         harness.completions.cancel(URI)
         await asyncio.gather(request, return_exceptions=True)
-        await asyncio.sleep(0)
+        await asyncio.sleep(0)  # the ended request is noted
 
     # Only the first request counts: it was cancelled after 200 ms.
     assert delay_ms(harness) == MIN_DELAY_MS + (200 - USUAL_RESPONSE_MS)

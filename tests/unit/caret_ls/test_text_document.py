@@ -19,9 +19,10 @@ texts = st.text(
 
 
 def position_of(text: str, offset: int) -> Position:
-    """Compute the position by its definition.
+    """Compute the position of an offset by the definition of positions.
 
-    It consists of the number of lines before it, and the UTF-16 code units before it in its line.
+    A position consists of the number of lines before the offset's line, and of the number of UTF-16
+    code units from the start of this line to the offset.
     """
     lines = split_lines(text)
     for number, line in enumerate(lines):
@@ -99,7 +100,8 @@ def test_replacing_all_text_names_the_lines_that_differ(text: str, other: str) -
     lines[change.start_line : change.start_line + len(change.old_lines)] = change.new_lines
 
     assert lines == buffer._lines
-    # The first line that the change names differs, unless the change only inserts lines.
+    # The first line that the change names differs. A change without old lines only inserts lines,
+    # or changes nothing if both texts are equal.
     assert change.old_lines[:1] != change.new_lines[:1] or not change.old_lines
 
 

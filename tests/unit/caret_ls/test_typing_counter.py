@@ -9,13 +9,13 @@ from caret_ls.typing_counter import EVERY_S, MAX_LANGUAGES, TypingCount, is_type
 @pytest.mark.parametrize(
     ("edit", "expected"),
     [
-        (TextEdit(0, 0, "a"), True),
-        (TextEdit(0, 0, "()"), True),
-        (TextEdit(0, 1, ")"), True),
-        (TextEdit(0, 0, "\n        "), True),
-        (TextEdit(0, 0, "pasted"), False),
-        (TextEdit(0, 1, ""), False),
-        (TextEdit(0, 7, "a"), False),
+        (TextEdit(0, deleted=0, inserted="a"), True),
+        (TextEdit(0, deleted=0, inserted="()"), True),  # the editor adds the closing bracket
+        (TextEdit(0, deleted=1, inserted=")"), True),  # the user types over this bracket
+        (TextEdit(0, deleted=0, inserted="\n        "), True),  # the editor indents the new line
+        (TextEdit(0, deleted=0, inserted="pasted"), False),
+        (TextEdit(0, deleted=1, inserted=""), False),
+        (TextEdit(0, deleted=7, inserted="a"), False),
     ],
 )
 def test_edits_made_by_one_key_are_typed(edit: TextEdit, expected: bool) -> None:

@@ -20,7 +20,7 @@ def row(request_id: str, *, prompt: int = 10, generated: int = 3) -> Row:
 
 
 def test_requests_billed_once_with_the_same_counts_balance() -> None:
-    balance_result = balance([note("a"), note("b")], [row("b"), row("a")], ())
+    balance_result = balance([note("a"), note("b")], [row("b"), row("a")], later_notes=())
 
     assert balance_result.is_balanced
     assert (balance_result.noted, balance_result.billed) == (2, 2)
@@ -37,28 +37,32 @@ def test_requests_billed_once_with_the_same_counts_balance() -> None:
     ],
 )
 def test_each_kind_of_difference_is_counted(rows: list[Row], field: str) -> None:
-    balance_result = balance([note("a"), note("b")], rows, ())
+    balance_result = balance([note("a"), note("b")], rows, later_notes=())
 
     assert not balance_result.is_balanced
     assert getattr(balance_result, field) == 1
 
 
 def test_a_retried_request_may_be_billed_twice() -> None:
-    # Row "b" may be the first attempt's. Its stream broke, so the client saw no request ID.
-    balance_result = balance([note("a", attempts=2, breaks=1)], [row("a"), row("b")], ())
+    # Row "b" may be the bill for the first attempt: its stream broke before the client saw its ID.
+    retried_note = note("a", attempts=2, breaks=1)
+
+    balance_result = balance([retried_note], [row("a"), row("b")], later_notes=())
 
     assert balance_result.is_balanced
     assert (balance_result.unseen, balance_result.broken) == (1, 1)
 
 
 def test_a_request_that_ended_with_an_error_may_be_billed() -> None:
-    failed_note = note("", ending="engine_disconnected", is_error=True)
+    failed_note = note("", ending="engine_disconnected", is_error=True)  # it saw no request ID
 
-    assert balance([failed_note], [row("a")], ()).is_balanced
+    assert balance([failed_note], [row("a")], later_notes=()).is_balanced
 
 
 def test_requests_noted_later_may_or_may_not_be_billed() -> None:
-    balance_result = balance([note("a")], [row("a"), row("b")], [note("b"), note("c")])
+    later_notes = [note("b"), note("c")]
+
+    balance_result = balance([note("a")], [row("a"), row("b")], later_notes)
 
     assert balance_result.is_balanced
     assert balance_result.missing == 0
@@ -67,7 +71,7 @@ def test_requests_noted_later_may_or_may_not_be_billed() -> None:
 def test_a_broken_stream_noted_later_may_be_billed_already() -> None:
     retried_note = note("b", attempts=2, breaks=1)
 
-    assert balance([note("a")], [row("a"), row("c")], [retried_note]).is_balanced
+    assert balance([note("a")], [row("a"), row("c")], later_notes=[retried_note]).is_balanced
 
 
 @pytest.mark.parametrize(

@@ -169,7 +169,7 @@ def test_an_invalid_month_is_rejected_with_an_example(
     server = Server()
 
     with pytest.raises(SystemExit) as exit_:
-        server.run("export", "usage", "--month", month)
+        server.run("export", "usage", "--month", month)  # a command that is not in DOCUMENT
 
     assert exit_.value.code == EXIT_USAGE
     assert "argument --month: write a month such as 2026-10" in capsys.readouterr().err
@@ -196,8 +196,8 @@ def test_a_repeated_request_has_the_same_idempotency_key() -> None:
 
     assert server.run("keys", "create", "--name", "CI") == 0
 
-    keys = {request.headers["Idempotency-Key"] for request in server.requests}
-    assert (len(server.requests), len(keys)) == (2, 1)
+    idempotency_keys = {request.headers["Idempotency-Key"] for request in server.requests}
+    assert (len(server.requests), len(idempotency_keys)) == (2, 1)
 
 
 def test_a_request_without_idempotency_key_is_not_repeated() -> None:
@@ -212,7 +212,7 @@ def test_retry_after_is_respected(monkeypatch: pytest.MonkeyPatch) -> None:
     busy = httpx.Response(429, headers={"Retry-After": "7"}, json={"code": "x", "detail": "y"})
     server = Server(busy, json_response({}))
     client = ApiClient(
-        "http://caret.test", None, sleep=pauses.append, transport=httpx.MockTransport(server)
+        "http://caret.test", key=None, sleep=pauses.append, transport=httpx.MockTransport(server)
     )
 
     client.request(ApiRequest("GET", "/api/v1/report"))
@@ -355,7 +355,8 @@ def test_types_are_resolved_through_references() -> None:
 
 def test_an_error_has_its_status_and_code() -> None:
     problem = httpx.Response(409, json={"code": "conflict", "detail": "Too late."})
-    client = ApiClient("http://caret.test", None, transport=httpx.MockTransport(Server(problem)))
+    transport = httpx.MockTransport(Server(problem))
+    client = ApiClient("http://caret.test", key=None, transport=transport)
 
     with pytest.raises(ApiError, match="Too late") as exc_info:
         client.request(ApiRequest("PUT", "/api/v1/policy", body={}))
@@ -365,17 +366,16 @@ def test_an_error_has_its_status_and_code() -> None:
 
 def test_an_unreachable_server_is_reported() -> None:
     transport = httpx.MockTransport(Server(*[httpx.ConnectError("no")] * http_client.MAX_TRIES))
-    client = ApiClient("http://caret.test", None, sleep=lambda _: None, transport=transport)
+    client = ApiClient("http://caret.test", key=None, sleep=lambda _: None, transport=transport)
 
     with pytest.raises(ServerUnreachable):
         client.request(ApiRequest("GET", "/api/v1/report"))
 
 
 def render(response: Any) -> str:
-    console = Console(width=100, file=io.StringIO())
-    print_response(console, response)
-    assert isinstance(console.file, io.StringIO)
-    return console.file.getvalue()
+    output = io.StringIO()
+    print_response(Console(width=100, file=output), response)
+    return output.getvalue()
 
 
 def test_rows_are_shown_as_a_table_and_the_rest_as_fields() -> None:

@@ -66,6 +66,7 @@ def source(tmp_path: Path) -> Path:
 
 
 def _arguments(source: Path, *extra_arguments: str) -> list[str]:
+    """Return arguments with the cursor at the end of the first line, `a = `."""
     return [str(source), "--line", "1", "--column", "5", *extra_arguments]
 
 

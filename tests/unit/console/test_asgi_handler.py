@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from console.web.asgi_handler import Handler
 
+# Parts of the parameters in a header, as RFC 2231 and RFC 2047 extend them, and special characters.
 TOKENS = [
     *("charset", "charset*", "charset*0", "charset*0*", "charset*1", "boundary*", "a", "*", "="),
     *("nope''x", "utf-8''%FF", "idna''..", "punycode''%ff", "unicode_escape''\\ud800", "zlib''x"),

@@ -22,8 +22,6 @@ from console.charts.chart import (
 
 _VALUES = st.lists(st.none() | st.floats(0, 1e12), min_size=1, max_size=60)
 _MIN_HEIGHT = 1.5  # of a bar, in units of the drawing
-
-
 UNIT = Unit("count", short=lambda value: f"{value / 1000:g}k", exact=lambda value: f"{value:g}")
 
 
@@ -68,7 +66,8 @@ def test_bars_stay_within_the_chart_and_stand_on_its_baseline(values: list[float
     parts = [part for column in chart.columns for part in column.parts]
     assert all(part.x >= 0 and part.x + part.width <= WIDTH + 0.01 for part in parts)
     assert all(part.y >= 0 for part in parts)
-    # A part of the minimum height may extend below the baseline by as much.
+    # A part of the minimum height may extend below the baseline, by at most its height. Coordinates
+    # are rounded, so the sum may differ by a bit more.
     assert all(
         part.y + part.height == pytest.approx(HEIGHT, abs=_MIN_HEIGHT + 0.1) for part in parts
     )
@@ -77,6 +76,7 @@ def test_bars_stay_within_the_chart_and_stand_on_its_baseline(values: list[float
 def test_series_are_stacked() -> None:
     below, above = draw_bars([1.0], [3.0]).columns[0].parts
 
+    # The total of 4 takes the whole height, 200. The coordinate `y` is 0 at the top.
     assert (below.y, below.height, above.y, above.height) == (150, 50, 0, 150)
 
 
@@ -137,7 +137,7 @@ def test_each_column_has_a_label_with_its_values() -> None:
 def test_labels_are_evenly_spaced(num_bars: int, num_labels: int) -> None:
     labels = draw_bars([1.0] * num_bars).labels
 
-    hours = [int(label[:-1]) for label in labels]
+    hours = [int(label.removesuffix("h")) for label in labels]
     assert len(hours) == num_labels
     steps = [after - before for before, after in pairwise(hours)]
     assert max(steps, default=0) - min(steps, default=0) <= 1  # they may differ by rounding

@@ -18,7 +18,7 @@ def numbered_pages(num_pages: int) -> list[Page[int]]:
 def test_pages_are_collected_up_to_the_maximum_number_of_rows(
     monkeypatch: pytest.MonkeyPatch, num_pages: int, is_truncated: bool
 ) -> None:
-    """Reading stops after as many pages as contain MAX_ROWS rows if each page is full."""
+    """Reading stops after three pages: if these pages were full, they would have MAX_ROWS rows."""
     monkeypatch.setattr(csv_response, "MAX_ROWS", 3 * MAX_PAGE)
     pages = numbered_pages(num_pages)
 

@@ -33,7 +33,8 @@ def test_known_delivery_errors_are_translated_and_others_stay_unchanged(
 
 
 def test_every_fixed_error_of_the_http_client_is_known_and_translated() -> None:
-    """The first test covers the client's error that contains a value ("did not respond")."""
+    """The test above covers the client's error that contains a value ("did not respond")."""
+    # The messages in the calls `RequestFailed("...")` of the client's source.
     raised_errors = {
         node.args[0].value
         for node in ast.walk(ast.parse(inspect.getsource(http_client)))

@@ -45,7 +45,7 @@ def test_a_filter_by_the_unknown_language_is_named_even_in_a_period_without_it()
     usage_filters = read_usage_filters(request, now=datetime(2026, 11, 1, tzinfo=UTC))
 
     with override("en"):
-        (language,) = usage_filters.list_filters({}, {})
+        (language,) = usage_filters.list_filters(choices={}, teams={})
 
     assert [(option.title, option.is_selected) for option in language.choices] == [
         ("unknown", True)

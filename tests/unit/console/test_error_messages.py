@@ -63,6 +63,7 @@ def test_values_of_an_error_have_labels(value: str, german: str) -> None:
     [Role, OperatorRole, Mode, Tier, KeyKind, FinishReason, TenantStatus, JobState],
 )
 def test_each_value_has_a_label(enumeration: type[StrEnum]) -> None:
+    """A label is a Promise: a text that Django translates when it is shown."""
     assert all(isinstance(label_of(value), Promise) for value in enumeration)
 
 

@@ -61,7 +61,7 @@ def _fields(text: str) -> set[str | None]:
 )
 def test_a_finding_contains_the_display_name_of_a_stage(language: str, text: str) -> None:
     wording = "Error: {code} after {after} ms, in the stage {stage}."
-    finding = Finding(wording, code="cold", after=Quantity(3, 1), stage="generate")
+    finding = Finding(wording, code="cold", after=Quantity(3, digits=1), stage="generate")
 
     with translation.override(language):
         assert translate_finding(finding) == text

@@ -32,6 +32,7 @@ def test_every_page_in_the_operators_navigation_has_an_icon() -> None:
 
 @pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: str(path.relative_to(CONSOLE)))
 def test_templates_name_existing_icons(path: Path) -> None:
+    # Each match has one of the two groups; the other one is empty.
     attributes = ["".join(groups) for groups in ICON_ATTRIBUTE.findall(path.read_text())]
     icon_names = {name for text in attributes for name in TEMPLATE_TAG.sub(" ", text).split()}
 

@@ -24,6 +24,7 @@ from inference.gateway.protocol.frames import CompletionMeta
 REPOSITORY: Final = Path(__file__).parents[3]
 SOURCES: Final = REPOSITORY / "console" / "playground"
 BUNDLE: Final = REPOSITORY / "console" / "static" / "playground.js"
+# Error codes: in the gateway's code, where an error is raised, and in the table of protocol.md.
 _RAISED: Final = re.compile(
     r"(?:BadRequest|InvalidFrame|TooManyRequests|CompletionError|EngineError|ForbiddenRequest"
     r"|UnauthenticatedRequest)"
@@ -48,9 +49,8 @@ def test_the_bundle_matches_the_sources() -> None:
     files = sorted(path for path in SOURCES.iterdir() if path.suffix in (".js", ".mjs", ".json"))
     digest = hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 
-    assert f"sources: {digest} " in BUNDLE.read_text(encoding="utf-8")[:300], (
-        "run platform/scripts/build_playground"
-    )
+    beginning = BUNDLE.read_text(encoding="utf-8")[:300]  # a comment with the digest
+    assert f"sources: {digest} " in beginning, "run platform/scripts/build_playground"
 
 
 def test_the_bundle_evaluates_no_code_and_names_no_source_map() -> None:

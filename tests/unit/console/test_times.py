@@ -23,6 +23,6 @@ def test_a_time_is_shown_in_the_readers_zone_and_language() -> None:
 
 def test_a_date_is_shown_without_its_time() -> None:
     with override_zone(BERLIN), override("de"):
-        element = time_element(AT, date="1")
+        element = time_element(AT, date=True)
 
     assert element.endswith(">26. Nov 2026</time>")

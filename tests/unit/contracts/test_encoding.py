@@ -29,9 +29,23 @@ SNAPSHOT = TenantSnapshot(
     version=3,
     status=TenantStatus.ACTIVE,
     cache_epoch=0,
-    policy=TenantPolicy(frozenset(Mode), {"*": ("*.env",)}, 8, Isolation.SHARED),
+    policy=TenantPolicy(
+        features=frozenset(Mode),
+        content_exclusion={"*": ("*.env",)},
+        max_concurrent_completions=8,
+        isolation=Isolation.SHARED,
+    ),
     credentials=(
-        Credential(KeyId("k"), LookupId("Ab3dE6gH"), b"d" * 32, 1, KeyKind.TEST, None, None, 5),
+        Credential(
+            key_id=KeyId("k"),
+            lookup_id=LookupId("Ab3dE6gH"),
+            digest=b"d" * 32,
+            pepper_version=1,
+            kind=KeyKind.TEST,
+            user_id=None,
+            expires_at_ms=None,
+            revoked_at_ms=5,
+        ),
     ),
 )
 COMPLETION = CompletionRecord(
@@ -57,7 +71,14 @@ COMPLETION = CompletionRecord(
     total_ms=3.0,
 )
 OUTCOME = OutcomeRecord(
-    RequestId("o"), RequestId("r"), TenantId("t"), None, 2, OutcomeEvent.ACCEPTED, 12, 900
+    outcome_id=RequestId("o"),
+    request_id=RequestId("r"),
+    tenant_id=TenantId("t"),
+    user_id=None,
+    occurred_at_ms=2,
+    event=OutcomeEvent.ACCEPTED,
+    chars=12,
+    after_ms=900,
 )
 
 

@@ -67,6 +67,7 @@ def test_a_list_contains_another_if_each_network_of_the_other_is_inside_one_of_i
     assert contains_all(wide, narrow) == expected
 
 
+# A network, as text, from pairs of an address and the length of its prefix.
 _NETWORKS = st.tuples(st.integers(0, 2**32 - 1), st.integers(0, 32)).map(
     lambda pair: str(ipaddress.ip_network(pair, strict=False))
 )

@@ -56,6 +56,9 @@ _overrides = st.builds(
 )
 
 
+# In the next three functions, None means that there is no restriction.
+
+
 def are_within(narrow: frozenset[str] | None, wide: frozenset[str] | None) -> bool:
     return wide is None or (narrow is not None and narrow <= wide)
 
@@ -73,6 +76,10 @@ def is_at_most(narrow: int | None, wide: int | None) -> bool:
 
 
 def is_at_most_as_permissive(narrow: TenantPolicy, wide: TenantPolicy) -> bool:
+    """Return whether the narrow policy has at least the restrictions of the wide one.
+
+    A filter or a duty of the wide policy must be in the narrow one, too: True >= False.
+    """
     return (
         features_of(narrow) <= features_of(wide)
         and are_within(narrow.models, wide.models)
@@ -127,6 +134,7 @@ def test_the_restrictions_of_an_override_always_apply(
     assert restricted.has_secret_filter >= override.has_secret_filter
     assert restricted.has_public_code_filter >= override.has_public_code_filter
     assert restricted.is_mfa_required >= override.is_mfa_required
+    # A policy that excludes exactly the paths that the override excludes.
     policy_of_override = msgspec.structs.replace(
         policy, content_exclusion=override.content_exclusion
     )

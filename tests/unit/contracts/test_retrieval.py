@@ -15,7 +15,7 @@ from caret.contracts.retrieval import (
 from caret.contracts.sealed_message import Envelope, UnreadableMessage
 from tests.fakes.tenants import ACME, GLOBEX, ROOT_SECRET
 
-SCOPE = RetrievalScope(holder="", repository="shop")
+SCOPE = RetrievalScope(holder="", repository="shop")  # files of the whole tenant
 FILE = FileUpload(scope=SCOPE, path="planted-path.py", text="planted text")
 QUERY = SnippetQuery(query_id="1", gateway="ab", scope=SCOPE, path="a.py", text="planted text")
 RESULT = SnippetResult(query_id="1", snippets=(SnippetMatch(path="a.py", text="text", score=0.5),))

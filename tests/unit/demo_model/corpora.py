@@ -24,6 +24,7 @@ def small_tokenizer() -> Tokenizer:
 
 @cache
 def small_corpus() -> TokenCorpus:
+    """Return a corpus of FILES and SHORT_FILE, in this order, and a further file of each group."""
     package = [(Group.PACKAGES, "package", file) for file in [*FILES, SHORT_FILE]]
     other_files = [(group, str(group), FILES[0]) for group in Group if group is not Group.PACKAGES]
     return encode([*package, *other_files], small_tokenizer())

@@ -103,6 +103,7 @@ def test_an_end_token_has_the_weight_of_plain_text_or_of_an_answer(tokenizer: To
         if label == end
     ]
     assert ANSWER_WEIGHT in weights
+    # FIRST_WEIGHT: the end token is also the first token of an empty answer.
     assert set(weights) <= {1.0, ANSWER_WEIGHT, FIRST_WEIGHT}
 
 

@@ -119,7 +119,7 @@ def test_a_damaged_checkpoint_is_not_mirrored(tmp_path: Path) -> None:
     run.mkdir()
     save_steps(run, 2)
     truncate(checkpoint.list_checkpoints(run)[-1])
-    resume(run)
+    resume(run)  # finds the damaged checkpoint and renames it
 
     checkpoint.mirror_checkpoint(run, mirror)
 

@@ -31,7 +31,7 @@ def test_probes_are_names_that_also_occur_in_the_prompt() -> None:
         for probe in choose_probes(seed)
     }
 
-    # Not chosen: names that occur only once or only in strings, keywords and builtins.
+    # Not chosen: keywords, builtins, and names that occur only once or only in strings.
     assert names == {"width", "height", "result"}
 
 

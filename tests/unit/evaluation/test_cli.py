@@ -1,4 +1,4 @@
-"""`caret evaluate`: errors for invalid options, and a report that compares two pools."""
+"""`manage.py evaluate`: errors for invalid options, and a report that compares two pools."""
 
 from pathlib import Path
 
@@ -27,7 +27,7 @@ def pools_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 # For each mistake: the options, and a part of the error message.
 BAD_OPTIONS = {
     "an unknown pool": (["--pool", "none"], "there is no pool 'none'"),
-    "an unknown layout": (["--pool", "demo-fast:none"], "none"),
+    "an unknown layout": (["--pool", "demo-fast:none"], "Unknown layout none"),
     "three pools": (["--pool", "demo-fast"] * 3, "one pool, or two"),
     "no repository": (["--pool", "demo-fast"], "--repository"),
     "no such repository": (["--pool", "demo-fast", "--repository", "/none"], "--repository"),

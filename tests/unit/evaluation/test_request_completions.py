@@ -86,7 +86,8 @@ async def test_the_error_names_a_pool_whose_completions_all_fail() -> None:
 
 async def test_the_error_names_a_pool_without_replicas() -> None:
     engine = FakeEngine()
-    subject = Subject(replace(make_pool(), replicas=()), writer=None)  # type: ignore[arg-type]
+    pool = replace(make_pool(), replicas=())
+    subject = Subject(pool, writer=None)  # type: ignore[arg-type]  # no prompt is written
 
     with pytest.raises(BadSetting, match="demo-fast has no replicas"):
         await request_completions(engine, subject, [TASK], report_progress=lambda _: None)

@@ -27,7 +27,7 @@ ATTACKS = {
     "a file in another folder": "open('/tmp/caret-escaped', 'w').write('x')",
     "a folder of its own": "import os; os.mkdir('deep')",
     "a link": "import os; os.symlink('/etc/passwd', 'link')",
-    "the mode of a file": "import os; os.chmod('/tmp', 0o777)",
+    "the permissions of a file": "import os; os.chmod('/tmp', 0o777)",
     "the time of a file": "import os; os.utime('/tmp')",
     "its own limits": "import resource; resource.setrlimit(resource.RLIMIT_CPU, (999, 999))",
     "memory": "x = bytearray(2 * 1024 ** 3)",
@@ -44,7 +44,7 @@ ATTACKS = {
 @pytest.mark.parametrize("name", ATTACKS)
 def test_attacks_fail(name: str) -> None:
     assert run_program(ATTACKS[name], LIMITS) is Verdict.FAILED
-    # One of the attacks tries to create this file.
+    # The attack "a file in another folder" tries to create this file.
     assert not Path("/tmp/caret-escaped").exists()  # noqa: S108  # nothing is created here
 
 

@@ -124,18 +124,18 @@ def test_a_resumed_run_uses_earlier_results(tmp_path: Path) -> None:
     fault = _make_fault("a - b")
     first = Results(path, resume=False)
 
-    first.add_fault(fault, Verdict(None, 1.0))
+    first.add_fault(fault, Verdict(caught_by=None, seconds=1.0))
     assert Results(path, resume=True).is_missed(fault)
 
-    first.add_fault(fault, Verdict("tests/test_sums.py::test_add[1]", 1.0))
+    first.add_fault(fault, Verdict(caught_by="tests/test_sums.py::test_add[1]", seconds=1.0))
     assert Results(path, resume=True).is_caught(fault)
     assert not Results(path, resume=False).is_caught(fault)
 
 
 def test_a_test_that_also_fails_without_the_fault_does_not_catch_it() -> None:
     fault, test = _make_fault("a - b"), "tests/test_sums.py::test_add"
-    results = Results(None, resume=False)
-    results.add_fault(fault, Verdict(f"{test}[1]", 1.0))
+    results = Results(path=None, resume=False)
+    results.add_fault(fault, Verdict(caught_by=f"{test}[1]", seconds=1.0))
     assert results.unconfirmed([fault]) == [test]
 
     results.add_confirmation(test, fails=True)
@@ -145,8 +145,8 @@ def test_a_test_that_also_fails_without_the_fault_does_not_catch_it() -> None:
 
 
 def test_the_summary_counts_by_area_and_lists_missed_faults() -> None:
-    fault, results = _make_fault("a - b"), Results(None, resume=False)
-    results.add_fault(fault, Verdict(None, 1.0))
+    fault, results = _make_fault("a - b"), Results(path=None, resume=False)
+    results.add_fault(fault, Verdict(caught_by=None, seconds=1.0))
 
     lines = summary([fault], results).splitlines()
 

@@ -70,14 +70,14 @@ class App:
         length = str(len(body)).encode()
         headers = [] if scope["path"] == "/stream" else [(b"content-length", length)]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
-        for start in range(0, len(body) or 1, 65_536):
+        for start in range(0, len(body) or 1, 65_536):  # an empty body is sent as one part
             part = body[start : start + 65_536]
             has_more = start + 65_536 < len(body)
             await send({"type": "http.response.body", "body": part, "more_body": has_more})
         self.has_ended.set()
 
     async def _respond_to_messages(self, scope: Any, receive: Any, send: Any) -> None:
-        await receive()
+        await receive()  # the event `websocket.connect`
         if scope["path"] == "/key":
             mark_connection_authenticated(scope)
         await send({"type": "websocket.accept"})
@@ -157,6 +157,7 @@ class Server:
         sock.bind((source, 0))
         sock.setblocking(False)
         await asyncio.get_running_loop().sock_connect(sock, ("127.0.0.1", self.port))
+        # The client stops reading from the socket when it has about `limit` unread bytes.
         client = Client(*await asyncio.open_connection(sock=sock, limit=1024))
         self._clients.append(client)
         return client
@@ -201,5 +202,9 @@ async def serving(
 
 
 def text_frame(text: str) -> bytes:
-    """Return a masked text frame; the mask is zero and changes nothing."""
+    """Return a WebSocket frame with a whole text message of less than 126 bytes.
+
+    As in every frame of a client, the bit 0x80 of the length says that the text is masked. The
+    mask, four zero bytes, does not change the text.
+    """
     return bytes((0x81, 0x80 | len(text), 0, 0, 0, 0)) + text.encode()

@@ -1,6 +1,7 @@
 """Only a limited number of requests run at once.
 
-A running request has a slot. A client that sends or reads slowly holds no slot.
+A running request has a slot. A client that sends or reads slowly holds no slot. The last tests
+check that health probes do not reach the application.
 """
 
 import asyncio
@@ -24,19 +25,19 @@ def make_limits(**changes: Any) -> ConcurrencyLimits:
     """Return limits of one running request and 100 bytes of bodies, with short times."""
     fields = {
         "max_requests": 1,
-        "max_wait_s": 0.05,
-        "max_transfer_s": 0.05,
-        "stall_s": 0.01,
-        "max_stalled": 1,
+        "max_wait_s": 0.05,  # for a slot
+        "max_transfer_s": 0.05,  # for the arrival of a whole body
+        "stall_s": 0.01,  # after this, a client that does not read its response loses the slot
+        "max_stalled": 1,  # requests that have lost their slots
         "max_held_bytes": 100,
         "max_held_bytes_per_address": 100,
-        "uncounted_bytes": 0,
+        "uncounted_bytes": 0,  # at the start of each body
     }
     return ConcurrencyLimits(**(fields | changes))
 
 
 class Server:
-    """Acts as the ASGI server of one request with a body of these chunks, and records its response.
+    """Acts as the ASGI server of one request, whose body has these chunks. Records its response.
 
     If `is_endless` is true, the body never ends. If `is_reading` is false, the client does not read
     the response until the test calls `resume_reading`.
@@ -296,6 +297,9 @@ async def test_a_client_that_disconnects_while_sending_gets_no_response() -> Non
 
     assert server.sent == []
     assert echo.num_started == 0
+
+
+# --- the health check, which is answered before a request needs a slot
 
 
 async def not_ready() -> bool:

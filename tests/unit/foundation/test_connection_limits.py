@@ -1,4 +1,8 @@
-"""The connection limits of the HTTP servers, over real sockets."""
+"""The connection limits of the HTTP servers, over real sockets.
+
+The class `App` in limited_server.py explains the paths: /key authenticates its connection, and the
+response to /wait is sent only after `may_answer` is set. `arrivals` gets an entry for each request.
+"""
 
 from dataclasses import replace
 
@@ -9,6 +13,7 @@ from tests.unit.foundation.limited_server import GET, HANDSHAKE, LIMITS, serving
 
 
 def limit_per_address(num: int) -> ServerLimits:
+    """Return limits of at most `num` unauthenticated connections for each address."""
     return replace(LIMITS, max_unauthenticated_per_address=num)
 
 
@@ -75,7 +80,7 @@ async def test_a_closed_connection_no_longer_counts() -> None:
     async with serving(limit_per_address(1)) as server:
         for _ in range(5):
             client = await server.connect()
-            await client.send(HANDSHAKE.replace(b"/key", b"/"))
+            await client.send(HANDSHAKE.replace(b"/key", b"/"))  # stays unauthenticated
             assert await client.read_status() == b"101"
             client.writer.close()
             await server.app.has_ended.wait()
@@ -93,7 +98,7 @@ async def test_the_total_number_of_connections_is_limited(proxies: tuple[str, ..
         await server.app.arrivals.get()
 
         new = await server.connect()
-        assert await idle.read_rest() == b""
+        assert await idle.read_rest() == b""  # replaced, although it is authenticated
 
         await new.send(b"GET /wait HTTP/1.1\r\n\r\n")
         await server.app.arrivals.get()
@@ -141,7 +146,7 @@ async def test_a_pipelined_request_through_a_proxy_is_not_run() -> None:
         client = await server.connect()
 
         await client.send(request * 2)
-        await client.read_rest()
+        await client.read_rest()  # the server closes the connection: proxies do not pipeline
 
         assert server.app.num_requests == 1
 
@@ -152,6 +157,7 @@ async def test_an_address_forwarded_by_an_unknown_proxy_is_ignored() -> None:
         await busy.send(b"GET /wait HTTP/1.1\r\nX-Forwarded-For: 192.0.2.1\r\n\r\n")
         await server.app.arrivals.get()
 
+        # Both connections count for 127.0.0.1, so the new one is rejected.
         assert await (await server.connect()).read_rest() == b""
 
 

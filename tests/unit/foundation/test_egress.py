@@ -32,7 +32,7 @@ def test_the_operators_networks_are_allowed_with_and_without_encryption(address:
         "127.0.0.1",
         "127.8.8.8",
         "0.0.0.0",  # noqa: S104  # nothing binds to it
-        "10.21.0.1",
+        "10.21.0.1",  # private, but next to OPERATOR_NETWORKS
         "172.16.0.1",
         "192.168.1.1",
         "100.64.0.1",
@@ -47,7 +47,7 @@ def test_the_operators_networks_are_allowed_with_and_without_encryption(address:
         "::1",
         "fe80::1",
         "fe80::1%eth0",
-        "fd00:2::1",
+        "fd00:2::1",  # private, but next to OPERATOR_NETWORKS
         "fec0::1",
         "ff02::1",
         "::ffff:127.0.0.1",

@@ -18,7 +18,7 @@ class Gate:
     async def wait(self) -> str:
         try:
             await self.opens.wait()
-            await asyncio.sleep(0)
+            await asyncio.sleep(0)  # the work waits a second time
         except asyncio.CancelledError:
             self.num_cancelled += 1
             raise

@@ -28,7 +28,7 @@ from caret.foundation.garbage_collection import (
 from tests.fakes.clock import FakeClock
 from tests.fakes.polling import wait_until
 
-BLOCKS = 1_000_000  # at the start
+BLOCKS = 1_000_000  # allocated blocks of memory at the start
 FULL, YOUNG = Generation.FULL, Generation.YOUNG
 
 
@@ -159,7 +159,7 @@ def test_a_young_cycle_is_freed_by_the_next_tick() -> None:
     collector.tick()
 
     assert cycle() is None
-    assert len(kept_lists) == 2 * MIN_YOUNG
+    assert len(kept_lists) == 2 * MIN_YOUNG  # this use keeps the lists alive until here
 
 
 @pytest.mark.usefixtures("_disabled_interpreter_gc")
@@ -191,7 +191,7 @@ async def test_the_collector_runs_beside_other_tasks() -> None:
     collecting.cancel()
     await asyncio.gather(collecting, return_exceptions=True)
     assert cycle() is None
-    assert len(kept_lists) == 2 * MIN_YOUNG
+    assert len(kept_lists) == 2 * MIN_YOUNG  # this use keeps the lists alive until here
 
 
 def test_the_interpreters_collector_is_disabled_and_restored() -> None:

@@ -9,9 +9,9 @@ from caret.settings.service_urls import gateway_metrics_from_environment
 @pytest.mark.parametrize(
     ("environment", "urls"),
     [
-        ({}, ["http://127.0.0.1:8403"]),
+        ({}, ["http://127.0.0.1:8403"]),  # the default port
         ({"CARET_METRICS_PORT": "9000"}, ["http://127.0.0.1:9000"]),
-        ({"CARET_METRICS_PORT": "0"}, []),
+        ({"CARET_METRICS_PORT": "0"}, []),  # 0: the gateway on this machine serves no metrics
         (
             {"CARET_METRICS_PORT": "0", "CARET_GATEWAY_METRICS_URLS": "http://a:1, http://b:1"},
             ["http://a:1", "http://b:1"],

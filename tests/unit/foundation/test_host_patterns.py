@@ -18,7 +18,8 @@ def test_allowed_hosts_match(host: str) -> None:
 @pytest.mark.parametrize(
     "host",
     [
-        *("10.13.0.1", "fd00:2::7", "::ffff:10.12.0.1", "010.012.000.001", "168558593"),
+        *("10.13.0.1", "fd00:2::7"),
+        *("::ffff:10.12.0.1", "010.012.000.001", "168558593"),  # other notations of 10.12.0.1
         *("other.example.com", "engine.example.com.evil.net", "sub.engine.example.com"),
         *("a" * 64 + ".engines.svc", "a." * 130 + "engines.svc"),  # longer than DNS allows
         *("engines.svc", "evilengines.svc", ".engines.svc", "", "*.engines.svc"),
@@ -42,5 +43,6 @@ def test_valid_patterns_are_accepted(text: str) -> None:
     ["", "*", "*.", "a..b", "10.12.0.1/16", "10.12.0.0/40", "http://a", "a:8000", "-a", "A", "a/b"],
 )
 def test_invalid_patterns_are_rejected(text: str) -> None:
+    # The messages are those of Python's module `ipaddress`.
     with pytest.raises(ValueError, match=r"does not appear|has host bits"):
         require_pattern(text)

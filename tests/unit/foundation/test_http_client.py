@@ -110,7 +110,7 @@ def test_an_endless_response_is_rejected() -> None:
 
 
 def test_a_redirect_is_not_followed() -> None:
-    with raw_server(list) as target:
+    with raw_server(list) as target:  # `list` returns no chunks
         redirect = f"HTTP/1.1 302 Found\r\nLocation: {target.url}\r\n\r\n".encode()
 
         response = send_get_to_server(redirect)

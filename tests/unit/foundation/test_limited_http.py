@@ -1,4 +1,9 @@
-"""The limits of the HTTP servers on headers, bodies, pipelining and time, over real sockets."""
+"""The limits of the HTTP servers on headers, bodies, pipelining and time, over real sockets.
+
+LIMITS allows 20 headers with 4,096 bytes in total. The class `App` in limited_server.py explains
+the paths: /early does not read the body, the body of /large has ENDLESS bytes, and the response to
+/wait is sent only after `may_answer` is set. `arrivals` gets an entry for each request.
+"""
 
 import asyncio
 import gc
@@ -169,7 +174,8 @@ async def test_no_error_response_begins_inside_the_response_to_an_earlier_reques
         await client.send(b"GET /large HTTP/1.1\r\n\r\n" + between + second)
 
         received = await client.read_rest()
-        # The response may be cut off, but no error response may begin inside its body.
+        # The response may be cut off, but no error response may begin inside its body of ENDLESS
+        # bytes.
         assert received[:15] in (OK, b"")
         assert b"HTTP/1.1 4" not in received.partition(b"\r\n\r\n")[2][:ENDLESS]
 
@@ -202,7 +208,7 @@ async def test_pipelined_requests_of_disconnected_clients_do_not_start() -> None
         for client in clients:
             client.writer.transport.abort()
 
-        # A pipelined request of another client starts after all that are waiting.
+        # A pipelined request of another client starts after all pipelined requests that wait.
         other_client = await server.connect()
         await other_client.send(GET * 2)
         await other_client.read_response()
@@ -362,6 +368,7 @@ async def test_a_request_does_not_wait_for_all_earlier_connections(data: bytes) 
         response = await client.read_response()
 
         assert response.startswith(OK)
+        # Some of the earlier connections have not started yet.
         assert count_parsers() < num_before + len(earlier_clients)
 
 

@@ -81,6 +81,18 @@ def test_a_failed_task_is_logged_with_its_name_but_without_its_error_message() -
     assert line["error"] == "ValueError"
 
 
+def test_an_error_of_celery_outside_tasks_is_not_logged_as_a_failed_task() -> None:
+    (line,) = run_and_read_log(
+        "try:\n    fail()\nexcept ValueError as error:\n"
+        '    logger = logging.getLogger("celery.worker.consumer.consumer")\n'
+        '    logger.critical("Cannot decode message: %r", error, exc_info=error)'
+    )
+
+    assert SECRET_CODE not in json.dumps(line)
+    assert line["event"] == "celery.failed: celery.worker.consumer.consumer"
+    assert line["error"] == "ValueError"
+
+
 def test_the_path_of_a_request_is_not_logged() -> None:
     (line,) = run_and_read_log(
         "from django.conf import settings; settings.configure(LOGGING_CONFIG=None)\n"

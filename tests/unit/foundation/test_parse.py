@@ -15,8 +15,8 @@ from tests.fakes.clock import FakeClock
 _NESTED = "".join(" " * column + "a:\n" for column in range(300))
 DEEP_YAML = ("- " * 254, "? " * 300, ": " * 300, "- ? " * 200, "\t- " * 300, _NESTED)
 
-# A program that parses random texts of YAML's special characters: some repeat a piece in one line,
-# others in lines with growing indentation.
+# A program that parses random texts of YAML's special characters. Some repeat a piece in one line.
+# Others repeat it in lines with growing indentation, except that one line in ten has none.
 FUZZING_PROGRAM = """
 import random
 from caret.foundation.parsing.grammars import Grammar
@@ -48,7 +48,7 @@ def test_yaml_too_deep_for_its_parser_is_rejected(text: str) -> None:
         parse(Grammar.YAML, text.encode(), frozen_budget())
 
 
-def test_ordinary_nested_yaml_is_parsed() -> None:
+def test_yaml_with_fewer_levels_than_the_limit_is_parsed() -> None:
     text = "".join("  " * depth + f"key{depth}:\n" for depth in range(MAX_YAML_COLUMNS - 1))
 
     assert not parse(Grammar.YAML, text.encode(), frozen_budget()).root_node.has_error
@@ -72,6 +72,7 @@ SLOW_PIECES = (
 
 @pytest.mark.parametrize(("grammar", "piece"), SLOW_PIECES)
 def test_the_steps_for_each_byte_are_limited(grammar: Grammar, piece: str) -> None:
+    # The clock stands still, so only the limit on steps can stop the parser.
     with pytest.raises(ParseAbandoned):
         parse(grammar, (piece * 8_000)[:8_000].encode(), frozen_budget())
 
@@ -84,11 +85,12 @@ def test_a_slow_parse_is_abandoned() -> None:
     with pytest.raises(ParseAbandoned):
         parse(Grammar.PYTHON, b"a = 1\n" * 200, budget)
 
+    # The parser notices the limit after 12 ms, and the last reading of the clock adds 4 ms.
     assert budget.spent_s < 0.03
 
 
 def test_nothing_is_parsed_after_the_total_time_is_spent() -> None:
-    budget = ParseBudget(total_s=0.03, now_s=frozen_budget().now_s, spent_s=0.03)
+    budget = ParseBudget(total_s=0.03, now_s=FakeClock().monotonic_s, spent_s=0.03)
 
     with pytest.raises(ParseAbandoned):
         parse(Grammar.PYTHON, b"a = 1\n", budget)

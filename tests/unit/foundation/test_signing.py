@@ -7,7 +7,6 @@ import pytest
 from caret.foundation.crypto.signing import (
     BadPublicKeys,
     BadSignature,
-    PublicKeys,
     Signature,
     SigningKeys,
     UnknownKey,
@@ -75,7 +74,7 @@ def test_a_signed_document_is_valid() -> None:
         {"signature": None},
         {"key_id": 7},
         {"signature": "00" * 64},
-        {"a": 2**60},
+        {"a": 2**60},  # larger than the integers of canonical JSON
     ],
 )
 def test_a_changed_document_is_invalid(change: dict[str, object]) -> None:
@@ -114,6 +113,5 @@ def test_a_file_without_keys_is_rejected(text: bytes) -> None:
 def test_published_keys_do_not_contain_the_secret() -> None:
     published = write_public_keys(PUBLIC)
 
-    assert isinstance(PUBLIC, PublicKeys)
     assert SECRET.hex() not in published
     assert len(PUBLIC.keys[0].public_key) == 64  # hexadecimal digits of 32 bytes

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from caret.foundation.web.write_coalescing import MAX_HELD_BYTES, CoalescingTransport
+from caret.foundation.web.write_coalescing import MAX_BUFFERED_BYTES, CoalescingTransport
 
 UNSENT_BYTES = 7  # in the buffer of the inner transport
 
@@ -89,9 +89,9 @@ async def test_a_large_write_is_sent_immediately(
     inner_transport: RecordingTransport, transport: CoalescingTransport
 ) -> None:
     transport.write(b"a")
-    transport.write(b"x" * MAX_HELD_BYTES)
+    transport.write(b"x" * MAX_BUFFERED_BYTES)
 
-    assert inner_transport.calls == [b"a" + b"x" * MAX_HELD_BYTES]
+    assert inner_transport.calls == [b"a" + b"x" * MAX_BUFFERED_BYTES]
 
 
 async def test_a_client_that_does_not_read_the_rest_is_disconnected(

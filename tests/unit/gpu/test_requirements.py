@@ -1,4 +1,4 @@
-"""The checks of `python -m tests.gpu`, which measures on a GPU: of the machine and the options."""
+"""`python -m tests.gpu`, which measures on a GPU, checks the machine and the options."""
 
 import os
 import re
@@ -42,7 +42,8 @@ def write_nvidia_smi(folder: Path, *, free_mib: int) -> None:
     tool.chmod(0o755)
 
 
-def test_the_name_and_the_free_memory_of_a_gpu_are_read() -> None:
+def test_the_name_and_the_free_memory_of_the_first_gpu_are_read() -> None:
+    # nvidia-smi prints one line for each GPU, with the free memory in MiB.
     gpu = parse_gpu("NVIDIA H100 80GB HBM3, 80896\nNVIDIA H100 80GB HBM3, 1024\n")
 
     assert gpu == Gpu("NVIDIA H100 80GB HBM3", free_gib=79.0)

@@ -9,7 +9,7 @@ STEPS = (FIRST, SECOND, THIRD)
 START_S = {"fast": 100.0, "quality": 40.0}
 
 
-def choose_of_steps(left_s: float, running_engine: str | None = None) -> StepTime | None:
+def choose_next_step(left_s: float, running_engine: str | None = None) -> StepTime | None:
     """Return the step of STEPS that runs next."""
     return choose_step(STEPS, left_s=left_s, running_engine=running_engine, start_s=START_S)
 
@@ -18,21 +18,21 @@ def choose_of_steps(left_s: float, running_engine: str | None = None) -> StepTim
 
 
 def test_the_first_step_runs_if_the_time_suffices() -> None:
-    assert choose_of_steps(left_s=160.0) is FIRST
+    assert choose_next_step(left_s=160.0) is FIRST
 
 
 def test_a_step_that_would_not_end_in_time_is_skipped() -> None:
-    assert choose_of_steps(left_s=159.9) is SECOND
-    assert choose_of_steps(left_s=59.9) is None
-    assert choose_of_steps(left_s=59.9, running_engine="fast") is THIRD
+    assert choose_next_step(left_s=159.9) is SECOND
+    assert choose_next_step(left_s=59.9) is None
+    assert choose_next_step(left_s=59.9, running_engine="fast") is THIRD
 
 
 def test_a_running_engine_needs_no_time_to_start() -> None:
-    assert choose_of_steps(left_s=60.0, running_engine="fast") is FIRST
+    assert choose_next_step(left_s=60.0, running_engine="fast") is FIRST
 
 
 def test_steps_of_the_running_engine_come_first() -> None:
-    assert choose_of_steps(left_s=1_000.0, running_engine="quality") is SECOND
+    assert choose_next_step(left_s=1_000.0, running_engine="quality") is SECOND
 
 
 def test_no_step_is_chosen_if_none_is_pending() -> None:

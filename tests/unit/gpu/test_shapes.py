@@ -13,12 +13,15 @@ from tests.gpu.shapes import LARGE, SMALL, TINY, ModelShape, write_model
 def count_parameters(shape: ModelShape) -> int:
     """Return the number of weights in the matrices, which are almost all of the parameters."""
     head = shape.hidden // shape.num_heads
+    # Two matrices of all heads (queries and output), and two of the KV heads (keys and values).
     attention = 2 * shape.hidden * (shape.num_heads + shape.num_kv_heads) * head
+    # A feed-forward block has three matrices: gate, up and down.
     layer = attention + 3 * shape.hidden * shape.feed_forward
-    num_embeddings = 1 if shape.is_tied else 2
+    num_embeddings = 1 if shape.is_tied else 2  # untied: the output layer has weights of its own
     return shape.num_layers * layer + num_embeddings * shape.vocabulary_tokens * shape.hidden
 
 
+# The sizes that are published for Qwen2.5-Coder 1.5B and 7B.
 @pytest.mark.parametrize(("shape", "billions"), [(SMALL, 1.5), (LARGE, 7.6)])
 def test_a_shape_has_as_many_parameters_as_the_model_that_it_copies(
     shape: ModelShape, billions: float

@@ -29,6 +29,7 @@ async def get_shown_text(case: FilterCase, *, chunk: re.Pattern[str] = _TOKEN) -
     prompt = make_prompt(is_single_line=is_single_line(admitted.request))
     output = case.output
     # For a single line, the engine stops at the first line break unless the text continues below.
+    # For other completions, `make_line_continuation` returns None.
     if (continues_below := make_line_continuation(admitted.request, prompt)) is not None:
         first_line, _, _ = output.partition("\n")
         output = output if continues_below(first_line) else first_line
@@ -43,7 +44,10 @@ async def get_shown_text(case: FilterCase, *, chunk: re.Pattern[str] = _TOKEN) -
 
 
 def is_more_broken(case: FilterCase, shown_text: str) -> bool:
-    """Return True if the file is more broken than with no text and than with the expected text."""
+    """Return whether the shown text causes more errors than no text, and than the expected text.
+
+    Syntax errors and unmatched brackets are counted separately. More of one kind suffices.
+    """
     return any(
         count(case, shown_text) > max(count(case, ""), count(case, case.expected))
         for count in (_count_errors, _count_unmatched)

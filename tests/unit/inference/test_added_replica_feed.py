@@ -52,7 +52,7 @@ async def test_an_added_replica_joins_its_pool_and_leaves_it_when_its_entry_is_r
     await _sync(feed, fleet)
     assert sorted(fleet.names()) == [ONE, TWO]
 
-    redis.add()
+    redis.add()  # sets the added replicas to exactly these: none
     await _sync(feed, fleet)
     assert fleet.names() == [ONE]
 
@@ -77,9 +77,9 @@ async def test_the_fields_of_an_added_replica_reach_the_pool() -> None:
         _encode_addition(schema=2),
         _encode_addition(url="ftp://10.0.0.3"),
         _encode_addition(url="http://["),
-        _encode_addition(speculation="suffix"),
+        _encode_addition(speculation="suffix"),  # only replicas in the pools file may have it
         _encode_addition(speculation="magic"),
-        _encode_addition(kv_events="tcp://10.0.0.2"),
+        _encode_addition(kv_events="tcp://10.0.0.2"),  # without a port
         _encode_addition(pool="nobody's"),
     ],
 )

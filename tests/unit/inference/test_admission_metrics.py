@@ -41,7 +41,7 @@ async def test_rejections_by_a_rate_limit_and_its_leases_are_exported() -> None:
             async with quotas.charge(principal, make_request(path="b.py"), make_trace()):
                 pass
 
-    await quotas.leases.evict_idle()
+    await quotas.leases.evict_idle()  # updates the two gauges of leases
     page = _render(AdmissionMetrics(make_load_shedder("fast"), quotas))
 
     assert 'caret_rate_limited_requests_total{limit="user"} 1.0' in page
@@ -60,6 +60,7 @@ def test_the_limit_and_shed_requests_of_a_pool_are_exported() -> None:
     with ExitStack() as completions, suppress(CompletionDropped):
         while True:
             completions.enter_context(load.admit("fast", _PREFETCH, make_trace(clock)))
+    # A request that ends after 1 s without a first token counts with this time.
     with load.admit("fast", make_request(), make_trace(clock)):
         clock.pass_s(1.0)
 

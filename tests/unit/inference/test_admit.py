@@ -100,7 +100,6 @@ async def test_a_model_and_region_in_the_policy_are_admitted() -> None:
 
 async def test_the_error_for_an_excluded_path_does_not_repeat_the_path() -> None:
     principal = make_principal(policy=_excluding("secrets/*"))
-
     request = make_request(path="secrets/keys.py")
 
     with pytest.raises(ForbiddenRequest) as rejected:
@@ -193,7 +192,7 @@ def test_an_exclusion_for_a_repository_applies_only_to_it() -> None:
     [
         (_excluding("**/.env"), ".env"),
         (_excluding("**/.env", repository="shop"), ".env"),
-        (make_policy(requires_path=True), ""),
+        (make_policy(requires_path=True), ""),  # a file without a path
     ],
 )
 async def test_excluded_files_are_removed_from_the_request(policy: TenantPolicy, path: str) -> None:
@@ -266,7 +265,7 @@ async def test_a_shed_request_takes_no_slot() -> None:
     concurrency, load = ConcurrencyLimiter(max_total=1), make_load_shedder("demo-fast")
     prefetch = make_request(trigger=Trigger.PREFETCH)
     with ExitStack() as completions:
-        # The pool's limit is 64 requests. Prefetches are shed when half of it is in use.
+        # The pool's limit is 64 requests. Prefetches are shed while half of it or more is in use.
         while load.get_stats("demo-fast", Mode.INLINE).num_in_flight < 40:
             completions.enter_context(load.admit("demo-fast", make_request(), make_trace()))
 
@@ -282,12 +281,12 @@ async def test_a_shed_request_takes_no_slot() -> None:
     assert concurrency.num_in_flight == 0
 
 
-async def test_a_rate_limited_tenant_gets_that_error_even_if_the_gateway_is_full() -> None:
+async def test_the_rate_limit_of_a_tenant_is_reported_even_if_the_gateway_is_full() -> None:
     limits = PolicyLimits(tenant=RateLimit(per_minute=1, burst=1))
     principal = make_principal(policy=make_policy(limits=limits))
     admission = make_admission(concurrency=ConcurrencyLimiter(max_total=1))
     async with admit(admission, principal, make_request(), make_trace()):
-        # The gateway is full now, but the tenant's own limit is reported.
+        # This request exceeds the tenant's rate limit, and the gateway has no free slot.
         with pytest.raises(TooManyRequests) as rejected:
             async with admit(admission, principal, make_request(path="b.py"), make_trace()):
                 pass

@@ -54,6 +54,7 @@ def test_other_files_come_first_in_the_order_of_their_paths() -> None:
         *(FILE_ID, *TOKENIZER.encode("b/x.py\n")),
     ]
     assert prompt.token_ids == [*context, PREFIX_ID, SUFFIX_ID, MIDDLE_ID, *TOKENIZER.encode("x")]
+    # The stable tokens do not depend on the position of the cursor.
     assert (prompt.num_files, prompt.num_stable_tokens) == (3, len(context))
 
 
@@ -95,6 +96,7 @@ def test_a_long_file_is_reduced_to_its_signatures() -> None:
 def test_a_file_takes_at_most_about_300_tokens() -> None:
     files = (ContextFile("b.py", CODE[:40_000], 1),)
 
+    # Before the tokens of the current file, the prompt has only the tokens of b.py.
     assert 250 < assemble_prompt(prefix="x", files=files).num_stable_tokens < 320
 
 

@@ -1,5 +1,6 @@
 """The stage authenticate: valid callers, and the errors of rejected ones."""
 
+import hmac
 import string
 import zlib
 from typing import Any
@@ -58,7 +59,7 @@ def _key_with_same_lookup_id(key: ParsedKey) -> ParsedKey:
     """Return another well-formed key with the same lookup ID."""
     secret = generate_key(KeyKind.DEVELOPER).text[SECRET_START:-CHECKSUM_DIGITS]
     body = f"cpk_live_{key.lookup_id}{secret}"
-    checksum, digits = zlib.crc32(body.encode()), ""
+    checksum, digits = zlib.crc32(body.encode()), ""  # the checksum is written in base 62
     for _ in range(CHECKSUM_DIGITS):
         checksum, digit = divmod(checksum, 62)
         digits = BASE62[digit] + digits
@@ -113,6 +114,25 @@ def test_a_wrong_key_with_a_known_lookup_id_is_invalid() -> None:
     assert _rejection(snapshot_store, _key_with_same_lookup_id(KEY).text).code == "invalid_api_key"
 
 
+@pytest.mark.parametrize("num_digests", [0, 1, 2])  # of the lookup ID; 2: the key is being rotated
+def test_any_wrong_key_is_compared_with_as_many_digests(
+    monkeypatch: pytest.MonkeyPatch, num_digests: int
+) -> None:
+    other_keys = [_key_with_same_lookup_id(KEY) for _ in range(num_digests)]
+    snapshot_store = _make_store(make_snapshot(*map(make_credential, other_keys)))
+    compared_digests: list[bytes] = []
+    compare_digest = hmac.compare_digest
+
+    def record_and_compare(presented: bytes, stored: bytes) -> bool:
+        compared_digests.append(stored)
+        return compare_digest(presented, stored)
+
+    monkeypatch.setattr(hmac, "compare_digest", record_and_compare)
+
+    assert _rejection(snapshot_store, KEY.text).code == "invalid_api_key"
+    assert len(compared_digests) == 2
+
+
 def test_a_revoked_key_is_rejected_as_revoked() -> None:
     snapshot_store = _make_store(make_snapshot(make_credential(KEY, revoked_at_ms=1)))
 
@@ -146,7 +166,7 @@ def test_the_error_for_an_inactive_tenant_has_its_status_and_says_what_to_do(
 
     error = _rejection(snapshot_store, KEY.text)
 
-    assert error.code == "tenant_suspended"
+    assert error.code == "tenant_suspended"  # the same code for each of these statuses
     assert f"This tenant is {status.value}" in error.message
     assert any(step in error.message for step in ("ask an owner", "Ask an owner", "Remove this"))
 
@@ -258,6 +278,7 @@ def test_outside_its_networks_a_restricted_key_does_not_reveal_that_it_was_revok
 
 def test_both_secrets_of_a_rotated_key_are_valid_until_the_old_one_expires() -> None:
     new_key = _key_with_same_lookup_id(KEY)
+    # The credentials of both secrets have the same key ID.
     old_credential = make_credential(KEY, expires_at_ms=NOW_MS + 1)
     expired_credential = make_credential(KEY, expires_at_ms=NOW_MS)
     new_credential = make_credential(new_key)

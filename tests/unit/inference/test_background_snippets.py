@@ -17,9 +17,9 @@ from tests.fakes.requests import make_admitted
 from tests.fakes.tenants import ADA, make_policy, make_principal
 
 FOUND = (Snippet("b.py", "found", 0.5),)
-_KEY_START = "MIIE"
-_KEY_BODY = f"{_KEY_START}owIBAAKCAQEA7bq\n" * 20
-KEY = f"-----BEGIN RSA PRIVATE KEY-----\n{_KEY_BODY}-----END RSA PRIVATE KEY-----\n"
+_PRIVATE_KEY_START = "MIIE"
+_PRIVATE_KEY_BODY = f"{_PRIVATE_KEY_START}owIBAAKCAQEA7bq\n" * 20
+PRIVATE_KEY = f"-----BEGIN RSA PRIVATE KEY-----\n{_PRIVATE_KEY_BODY}-----END RSA PRIVATE KEY-----\n"
 FILES = (ContextFile(path="b.py", text="other", edited_at=0),)
 
 
@@ -48,7 +48,10 @@ def gateway() -> Gateway:
 def make_opted_in_request(
     *repositories: str, isolation: Isolation = Isolation.SHARED, **fields: Any
 ) -> AdmittedRequest:
-    """Return a request of a tenant that allows retrieval in these repositories, or in `shop`."""
+    """Return a request in the repository `shop`.
+
+    Its tenant allows retrieval in `repositories`, by default in `shop`.
+    """
     policy = make_policy(retrieval=repositories or ("shop",), isolation=isolation)
     defaults = {"repository": "shop", "path": "a.py", "prefix": "x = ", "suffix": "\n"}
     return make_admitted(make_principal(policy=policy), **{**defaults, **fields})
@@ -62,17 +65,18 @@ def test_a_request_sends_its_files_and_a_query(gateway: Gateway) -> None:
         (False, "a.py", "x = \n"),
         (False, "b.py", "other"),
     ]
+    # The holder "" is the tenant. In strict isolation, the holder is a user.
     assert {message.scope for message in messages} == {RetrievalScope(holder="", repository="shop")}
 
 
 def test_the_next_request_sends_nothing_and_gets_the_results(gateway: Gateway) -> None:
     request = make_opted_in_request(files=FILES)
-    first = gateway.snippets.find(request)
-    key = FileKey(request.principal.namespace, "shop", "a.py")
-    gateway.cache.store(key, FOUND)
-    gateway.collect_messages(request)
+    first_snippets = gateway.snippets.find(request)
+    file_key = FileKey(request.principal.namespace, "shop", "a.py")
+    gateway.cache.store(file_key, FOUND)
+    gateway.collect_messages(request)  # removes the messages of the first request from the queue
 
-    assert first == ()
+    assert first_snippets == ()
     assert gateway.collect_messages(request) == []
     assert gateway.snippets.find(request) == FOUND
 
@@ -116,7 +120,6 @@ def test_indexed_files_belong_to_the_user_in_strict_isolation(gateway: Gateway) 
 def test_files_that_are_too_long_are_not_sent(gateway: Gateway) -> None:
     longest_text = "x" * MAX_FILE_CHARS
     files = (ContextFile("b.py", longest_text, 0), ContextFile("c.py", longest_text + "x", 0))
-
     request = make_opted_in_request(prefix=longest_text, suffix="y", files=files)
 
     messages = gateway.collect_messages(request)
@@ -159,7 +162,11 @@ def test_the_imports_of_a_long_file_are_part_of_the_query(gateway: Gateway) -> N
 
 @pytest.mark.parametrize(
     ("prefix", "suffix"),
-    [(KEY + "b" * (MAX_QUERY_CHARS - 100), "a"), (KEY[:-100], KEY[-100:]), ("b", KEY)],
+    [
+        (PRIVATE_KEY + "b" * (MAX_QUERY_CHARS - 100), "a"),
+        (PRIVATE_KEY[:-100], PRIVATE_KEY[-100:]),
+        ("b", PRIVATE_KEY),
+    ],
     ids=["the query begins within the key", "the cursor splits the key", "after the cursor"],
 )
 def test_a_query_contains_no_part_of_a_private_key(
@@ -167,4 +174,4 @@ def test_a_query_contains_no_part_of_a_private_key(
 ) -> None:
     query = gateway.collect_messages(make_opted_in_request(prefix=prefix, suffix=suffix))[0]
 
-    assert _KEY_START not in query.text
+    assert _PRIVATE_KEY_START not in query.text

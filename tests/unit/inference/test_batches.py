@@ -1,6 +1,6 @@
 """A batch: several prompts in one request to `/v1/completions`.
 
-The gateway's fake engine generates the chunks "b" and "c" for each prompt.
+The gateway's fake engine generates two chunks of one token for each prompt: "b" and "c".
 """
 
 import asyncio
@@ -61,7 +61,7 @@ async def test_a_list_of_one_prompt_is_streamed_chunk_by_chunk() -> None:
     server = await send_request(FakeGateway(), PATH, {"prompt": ["a"], "stream": True})
 
     texts = [event["choices"][0]["text"] for event in read_events(server)]
-    assert texts == ["b", "c", ""]
+    assert texts == ["b", "c", ""]  # the last event has the finish reason
 
 
 async def test_a_batch_with_an_invalid_prompt_is_rejected_before_anything_is_generated() -> None:

@@ -60,6 +60,7 @@ def test_only_the_first_stop_strings_are_parsed() -> None:
 
 def test_only_the_first_snippets_are_used() -> None:
     snippets = [{"filepath": f"{number}.py", "body": ""} for number in range(10_000)]
+    # Tabby's clients send `segments` to OpenAI's path.
     body = json.dumps({"segments": {"prefix": "", "declarations": snippets}}).encode()
 
     files = _parse_completion(body).files

@@ -109,6 +109,7 @@ def test_the_joined_texts_of_two_tokens_get_the_tokens_of_the_library(name: str)
     # Every seventh token, without the first 256, which are single bytes.
     token_texts = [tokenizer.decode([token_id]) for token_id in range(256, 4_000, 7)]
 
+    # Each text with the next one, and the last text with the first one.
     for first, second in zip(token_texts, token_texts[1:] + token_texts[:1], strict=True):
         text = first + second
         assert encode(text) == tokenizer.encode(text, add_special_tokens=False).ids
@@ -204,7 +205,7 @@ def test_a_token_that_no_merge_makes_is_never_produced() -> None:
 
 
 def test_tool_call_markers_are_ordinary_text_unless_the_prompt_is_raw() -> None:
-    marker_id = 4_096
+    marker_id = 4_096  # the demonstration tokenizer has the IDs below
 
     def add_marker(description: dict[str, Any]) -> None:
         marker = dict(description["added_tokens"][0], id=marker_id, special=False)

@@ -15,9 +15,11 @@ from tests.fakes.http_gateway import send_request
 from tests.fakes.requests import make_arrival
 from tests.fakes.tenants import make_credential, make_snapshot
 
-# A token costs far more than the budget of a millionth of the currency.
-PRICES = TokenPrices(0, dict.fromkeys(Tier, TierPrices(1_000_000, 1_000_000, 1_000_000)))
-EXHAUSTED = SpendingLimits((PRICES,), (HardBudget("b", BudgetScope.TENANT, 1),))
+# Each token costs one micro, and the budget is one micro in total.
+TIER_PRICES = TierPrices(prompt=1_000_000, cached_prompt=1_000_000, generated=1_000_000)
+PRICES = TokenPrices(effective_from_ms=0, tiers=dict.fromkeys(Tier, TIER_PRICES))
+BUDGET = HardBudget("b", BudgetScope.TENANT, limit_micros=1)
+EXHAUSTED = SpendingLimits((PRICES,), (BUDGET,))
 
 
 @pytest.fixture

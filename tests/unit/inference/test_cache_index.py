@@ -28,6 +28,7 @@ def _stored(
 
     The hash of a block is its number.
     """
+    # Extra inputs of each block's hash. The first block of a prompt has the salt.
     extra: list[list[Any] | None] = [None] * count
     if first == 0:
         extra[0] = [salt]
@@ -45,6 +46,7 @@ def _stored(
 def _make_index(*events: Any) -> PrefixCacheIndex:
     """Return the index after these events of the replica at URL."""
     index = PrefixCacheIndex()
+    # `add_replica` returns the blocks of the replica, which it adds only the first time.
     for event in events:
         index.add_replica(URL).apply(event)
     return index
@@ -113,6 +115,7 @@ def test_the_cache_of_a_reset_replica_is_unknown_instead_of_empty() -> None:
         {"extra_keys": [[OURS], ["image"]]},
         {"extra_keys": None},
     ],
+    ids=["in slow memory", "second cache of a hybrid model", "adapter", "image", "without a salt"],
 )
 def test_blocks_of_other_kinds_are_ignored(fields: dict[str, Any]) -> None:
     index = _make_index(_stored(0, 2, **fields))
@@ -179,6 +182,7 @@ def test_events_in_vllms_format_are_decoded() -> None:
     stored |= {"token_ids": [1, 2], "block_size": 2, "lora_id": None, "medium": "GPU"}
     stored |= {"lora_name": None, "extra_keys": [["salt"]], "group_idx": 0, "new_field": 1}
     removed = {"type": "BlockRemoved", "block_hashes": [b"x" * 32], "medium": "GPU"}
+    # A time, the events, and a number that is not read.
     batch = [1.5, [stored, removed, {"type": "AllBlocksCleared"}], 0]
 
     events = decode_events(msgspec.msgpack.encode(batch))

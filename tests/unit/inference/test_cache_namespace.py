@@ -1,4 +1,7 @@
-"""Cache salts: requests share the entries of an engine's prefix cache only if their salts match."""
+"""Cache salts: requests share the entries of an engine's prefix cache only if their salts match.
+
+A salt stands for a namespace of the cache.
+"""
 
 from caret.contracts.policy import Isolation
 from inference.prefix_cache.namespace import CacheNamespaces

@@ -66,7 +66,8 @@ def make_ended_trace(
 def test_a_proposed_edit_is_captured_without_the_lines_that_it_replaces() -> None:
     trace = RequestTrace(arrival=make_arrival(), clock=FakeClock())
     trace.mark_admitted(make_admitted(principal=make_requester(), mode=Mode.EDIT))
-    trace.record_edit(ProposedEdit(0, 1, "width = 2\n", num_changed_chars=4))
+    edit = ProposedEdit(start_line=0, end_line=1, text="width = 2\n", num_changed_chars=4)
+    trace.record_edit(edit)
     trace.finish(FinishReason.STOP)
 
     captured = capture_completion(trace)
@@ -130,7 +131,7 @@ def test_an_empty_completion_is_not_captured() -> None:
     assert capture_completion(make_ended_trace(make_requester(), texts=())) is None
 
 
-def test_of_a_long_prefix_and_suffix_the_text_nearest_to_the_cursor_is_captured() -> None:
+def test_the_text_nearest_to_the_cursor_is_captured_from_a_long_prefix_and_suffix() -> None:
     trace = make_ended_trace(make_requester(), prefix="a" * 20_000 + "b", suffix="c" + "d" * 20_000)
 
     captured = capture_completion(trace)
@@ -147,6 +148,7 @@ def test_only_the_last_messages_of_a_long_chat_are_captured() -> None:
     captured = capture_completion(trace)
 
     assert captured is not None
+    # 24,000 characters of a chat are captured. A message is captured completely or not at all.
     assert [turn.text[0] for turn in captured.chat] == ["b", "c"]
 
 
@@ -163,7 +165,7 @@ def test_an_edited_suggestion_is_captured_unless_it_is_too_long() -> None:
     assert capture_suggestion_edit(make_requester(), too_long, now_ms=7) is None
 
 
-SECRET = "AKIAIOSFODNN7EXAMPLQ"
+SECRET = "AKIAIOSFODNN7EXAMPLQ"  # in the format of an AWS access key
 
 
 def make_captured_completion(**fields: Any) -> CapturedCompletion:
@@ -200,26 +202,28 @@ async def test_a_completion_with_a_secret_at_the_cursor_is_discarded(
     assert await redact_content(make_captured_completion(**fields)) is None
 
 
-KEY_BODY = "MIIEpAIBAAKCAQEA7bq\nZ2VuZXJhdGVkIGZvciB0ZXN0cw\n"
-KEY_HEADER = "-----BEGIN RSA PRIVATE KEY-----\n"
+PRIVATE_KEY_BODY = "MIIEpAIBAAKCAQEA7bq\nZ2VuZXJhdGVkIGZvciB0ZXN0cw\n"
+PRIVATE_KEY_HEADER = "-----BEGIN RSA PRIVATE KEY-----\n"
 
 
 def test_a_completion_within_a_private_key_is_discarded() -> None:
-    trace = make_ended_trace(make_requester(), prefix=f"{KEY_HEADER}{KEY_BODY}", suffix=KEY_BODY)
+    trace = make_ended_trace(
+        make_requester(), prefix=f"{PRIVATE_KEY_HEADER}{PRIVATE_KEY_BODY}", suffix=PRIVATE_KEY_BODY
+    )
 
     assert capture_completion(trace) is None
 
 
 def test_a_private_key_whose_header_is_cut_off_is_redacted() -> None:
-    key = f"{KEY_HEADER}{KEY_BODY}-----END RSA PRIVATE KEY-----\n"
+    key = f"{PRIVATE_KEY_HEADER}{PRIVATE_KEY_BODY}-----END RSA PRIVATE KEY-----\n"
     # So long that only the header of the key exceeds the limit of a captured prefix.
-    text_after_key = "x" * (MAX_PREFIX_CHARS - len(key) + len(KEY_HEADER))
+    text_after_key = "x" * (MAX_PREFIX_CHARS - len(key) + len(PRIVATE_KEY_HEADER))
     trace = make_ended_trace(make_requester(), prefix=f"{key}{text_after_key}")
 
     captured = capture_completion(trace)
 
     assert captured is not None
-    assert not any(line in captured.prefix for line in KEY_BODY.split())
+    assert not any(line in captured.prefix for line in PRIVATE_KEY_BODY.split())
 
 
 async def test_a_secret_in_an_edited_suggestion_is_redacted() -> None:

@@ -66,7 +66,7 @@ def render(writer: PromptWriter, *messages: ChatMessage, max_tokens: int = 4_000
 
 def decode(token_ids: Sequence[int], *, with_markers: bool = False) -> str:
     """Return the text of token IDs, with or without the markers (the special tokens)."""
-    tokenizer = TOKENIZER._with_markers  # no public method decodes token IDs
+    tokenizer = TOKENIZER._raw  # no public method decodes token IDs
     return str(tokenizer.decode(token_ids, skip_special_tokens=not with_markers))
 
 
@@ -110,7 +110,8 @@ def test_the_oldest_messages_are_dropped_first_and_the_system_message_stays(
     assert "The question?" in text
     assert "user 0 " not in text
     assert "assistant 19 " in text
-    # A question is dropped together with its response, so a user's message comes first.
+    # A question is dropped together with its response, so a user's message comes after the system
+    # message. Part 0 is the text before the first marker, and part 1 the system message.
     assert text.split("<|im_start|>")[2].startswith("user")
 
 

@@ -1,4 +1,7 @@
-"""A replica's circuit breaker: its transitions, and the effects of requests and health checks."""
+"""A replica's circuit breaker: its transitions, and the effects of requests and health checks.
+
+A call of `is_available` makes an open circuit half open if its cooldown is over.
+"""
 
 import pytest
 
@@ -39,6 +42,7 @@ def test_every_state_handles_every_event(circuit: CircuitState, event: CircuitEv
 
 
 def test_only_failures_open_the_circuit_and_only_a_success_closes_it() -> None:
+    # For each state, the events that lead to it from another state.
     events_by_target = {
         target: {
             event

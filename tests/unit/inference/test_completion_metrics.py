@@ -72,7 +72,7 @@ def test_cancellation_is_measured_until_the_engine_stream_is_closed() -> None:
 def test_a_completion_without_text_has_no_first_token_latency() -> None:
     metrics = CompletionMetrics()
 
-    metrics.on_completed(make_ended_trace(until="generate"))
+    metrics.on_completed(make_ended_trace(until="generate"))  # ended in the stage generate
 
     assert metric_value(metrics, "caret_first_token_seconds_count") is None
     assert metric_value(metrics, "caret_stage_seconds_count", stage="route") == 1

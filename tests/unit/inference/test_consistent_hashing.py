@@ -1,4 +1,7 @@
-"""Consistent hashing with bounded load: the ranking of a pool's replicas for a routing key."""
+"""Consistent hashing with bounded load: the ranking of a pool's replicas for a routing key.
+
+In these tests, a key is always a routing key.
+"""
 
 from collections import Counter
 

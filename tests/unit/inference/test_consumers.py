@@ -5,7 +5,6 @@ import json
 from dataclasses import replace
 from typing import Any
 
-import msgspec
 import pytest
 
 from caret.contracts.usage import FinishReason
@@ -123,6 +122,7 @@ async def _send_incomplete_bodies(gateway: FakeGateway, key: str, count: int) ->
     exchanges = [
         asyncio.create_task(run_completion_consumer(gateway, server)) for server in servers
     ]
+    await wait_until(lambda: all(server.num_received for server in servers))
     await asyncio.sleep(0.05)  # enough for the rejections; the other requests wait for their bodies
     rejected = [server for server in servers if server.messages]
     for server in servers:
@@ -208,7 +208,7 @@ async def test_retry_after_is_sent_as_a_header() -> None:
 
     await BusyConsumer.as_asgi(plane=gateway.plane)(server.scope, server.receive, server.send)
 
-    assert (server.status, server.headers["retry-after"]) == (429, "2")
+    assert (server.status, server.headers["retry-after"]) == (429, "2")  # 1.2 s, rounded up
 
 
 async def test_the_exchange_ends_after_the_response() -> None:
@@ -266,8 +266,7 @@ async def test_a_revoked_key_ends_a_running_stream() -> None:
     exchange = asyncio.create_task(run_completion_consumer(gateway, server))
     await wait_until(lambda: len(server.messages) > 1)
 
-    revoked = make_snapshot(make_credential(KEY, revoked_at_ms=1))
-    gateway.snapshot_store.replace(msgspec.structs.replace(revoked, version=2))
+    gateway.snapshot_store.replace(make_snapshot(make_credential(KEY, revoked_at_ms=1), version=2))
     await exchange
 
     assert gateway.engine.num_open == 0
@@ -286,6 +285,6 @@ async def test_a_broken_websocket_leaves_no_key_watcher() -> None:
 
     # This snapshot has no keys. A remaining watcher would notice that the key is gone, and close
     # the socket.
-    gateway.snapshot_store.replace(msgspec.structs.replace(make_snapshot(), version=2))
+    gateway.snapshot_store.replace(make_snapshot(version=2))
     await asyncio.sleep(0.01)
     assert [message["type"] for message in server.messages] == ["websocket.accept"]

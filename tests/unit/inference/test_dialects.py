@@ -31,6 +31,7 @@ async def test_a_complete_openai_response_has_all_fields() -> None:
     )
 
     created = gateway.clock.now_ms() // 1000
+    # The tokens of the prompt are "a", "z" and three markers.
     assert read_body_without_id(server) == (
         f'{{"id":"cmpl-ID","created":{created},"model":"demo","choices":[{{"text":"bc",'
         '"finish_reason":"stop","index":0,"logprobs":null}],"object":"text_completion",'
@@ -133,11 +134,13 @@ async def test_infill_returns_only_the_requested_fields_without_nesting() -> Non
         FakeGateway(), "/infill", {"input_prefix": "a", "response_fields": fields, "stream": False}
     )
 
+    # The tokens of the prompt are "a" and three markers.
     assert server.body == (
         b'{"content":"bc","timings/prompt_n":4,"truncated":false,"tokens_cached":0}'
     )
 
 
+# The editor plug-in for Vim sends a pair, of which the first number counts.
 @pytest.mark.parametrize(("older", "newer"), [(1, 2), ([1, 9], [2, 0]), (None, 1.5)])
 async def test_infill_puts_newer_files_nearer_to_the_cursor(older: Any, newer: Any) -> None:
     gateway = FakeGateway()

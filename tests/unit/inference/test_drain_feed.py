@@ -34,7 +34,7 @@ async def test_the_drained_replicas_are_those_of_the_list_in_redis() -> None:
     await feed.sync()
     assert (replicas.is_drained(ONE), replicas.is_drained(TWO)) == (True, False)
 
-    redis.drain()
+    redis.drain()  # sets the drained replicas to exactly these: none
     await feed.sync()
     assert not replicas.is_drained(ONE)
 

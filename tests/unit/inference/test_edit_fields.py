@@ -23,15 +23,15 @@ from tests.fakes.requests import make_arrival, make_request, make_trace
 from tests.fakes.tenants import make_policy, make_principal
 
 SECRET = "hunter2"
-EDIT = RecentEdit("b.py", 1, "", "")
-DIAGNOSTIC = Diagnostic(1, DiagnosticSeverity.ERROR, "")
+EDIT = RecentEdit("b.py", start_line=1, removed="", added="")
+DIAGNOSTIC = Diagnostic(line=1, severity=DiagnosticSeverity.ERROR, message="")
 _POOL = make_pool(tier=Tier.QUALITY)
 # A pool whose model can propose edits.
 EDIT_POOL = replace(_POOL, prompt_options=replace(_POOL.prompt_options, edit_format="zeta"))
 
 
 def _rejection(**fields: Any) -> BadRequest:
-    """Return the error with which an edit with these fields is rejected."""
+    """Return the error for a request with these fields, which is for an edit by default."""
     with pytest.raises(BadRequest) as rejected:
         receive(make_arrival(**{"mode": "edit", **fields}))
     return rejected.value

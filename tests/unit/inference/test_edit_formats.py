@@ -1,4 +1,8 @@
-"""The prompt format of models that propose edits: `zeta`, named after its first model."""
+"""The prompt format of models that propose edits: `zeta`, named after its first model.
+
+A prompt contains an excerpt of the file. The model may change only the excerpt's region, and its
+answer repeats the region with the changes.
+"""
 
 import pytest
 
@@ -29,6 +33,7 @@ def test_the_excerpt_in_the_prompt_has_the_markers_of_the_region_and_the_cursor(
 def test_a_recent_edit_is_a_diff_in_the_prompt() -> None:
     edit = RecentEdit("a.py", start_line=3, removed="def area(w):\n", added="def area(width):\n\n")
 
+    # A RecentEdit counts lines from 0, and a diff counts them from 1.
     assert ZETA.render_edit(edit) == (
         'User edited "a.py":\n```diff\n@@ -4,1 +4,2 @@\n'
         "-def area(w):\n+def area(width):\n+\n\n```\n\n"

@@ -32,7 +32,11 @@ GLOBEX_ZETA = _make_pool("globex-zeta", has_edits=True, tenants=frozenset({"glob
 
 
 def _make_principal(*, policy: dict[str, Any] | None = None, **fields: Any) -> Principal:
-    """Return a principal of Acme. `fields` are those of its tenant's snapshot."""
+    """Return a principal of Acme. `fields` are those of its tenant's snapshot.
+
+    The field `pools` names the pool that is assigned to the tenant, by tier and language. The field
+    `models` names the pools of each published model, by tier and model.
+    """
     principal = make_principal(policy=make_policy(**(policy or {})))
     snapshot = msgspec.structs.replace(principal.snapshot, **fields)
     return replace(principal, snapshot=snapshot)
@@ -40,7 +44,7 @@ def _make_principal(*, policy: dict[str, Any] | None = None, **fields: Any) -> P
 
 def _select_for_edit(snapshot: TenantSnapshot, *pools: Pool, model: str = "") -> str:
     """Return the name of the pool that serves an edit for this tenant."""
-    selector = PoolSelector(make_pools(make_pool(), *pools))
+    selector = PoolSelector(make_pools(make_pool(), *pools))  # the first pool: of the tier `fast`
     return selector.select(snapshot, QUALITY, language="python", model=model, is_edit=True)
 
 

@@ -17,12 +17,13 @@ from tests.fakes.edits import CURSOR, REGION_END, REGION_START
 from tests.fakes.prompts import CODE, assemble_prompt, make_prompt_writer, text_of
 
 WRITER = make_prompt_writer(edit_format="zeta")
-TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
-KEY_BODY = "MIIEpAIBAAKCAQEA7bq8Zb5N9xJ0yQ1kX3c2V5n8M4p6R7s9T0u1W2v3"
-PRIVATE_KEY = f"-----BEGIN RSA PRIVATE KEY-----\n{KEY_BODY}\n-----END RSA PRIVATE KEY-----\n"
-
-
-MAX_TOKENS = 512  # of the answer
+GITHUB_TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+PRIVATE_KEY_BODY = "MIIEpAIBAAKCAQEA7bq8Zb5N9xJ0yQ1kX3c2V5n8M4p6R7s9T0u1W2v3"
+PRIVATE_KEY = (
+    f"-----BEGIN RSA PRIVATE KEY-----\n{PRIVATE_KEY_BODY}\n-----END RSA PRIVATE KEY-----\n"
+)
+MAX_TOKENS = 512  # of the answer, in the request
+MAX_GROWTH_TOKENS = 160  # tokens that an answer may have more than its region
 
 
 def _assemble(writer: PromptWriter = WRITER, **fields: Any) -> Prompt:
@@ -35,8 +36,8 @@ def _assemble_text(**fields: Any) -> str:
 
 def test_the_prompt_has_the_edits_then_the_diagnostics_and_then_the_excerpt() -> None:
     edits = (
-        RecentEdit("a.py", 0, "def area(w):\n", "def area(width):\n"),
-        RecentEdit("b.py", 7, "", "import area\n"),
+        RecentEdit("a.py", start_line=0, removed="def area(w):\n", added="def area(width):\n"),
+        RecentEdit("b.py", start_line=7, removed="", added="import area\n"),
     )
     diagnostics = (Diagnostic(1, DiagnosticSeverity.ERROR, "undefined name"),)
 
@@ -61,14 +62,17 @@ def test_the_prompt_has_the_edits_then_the_diagnostics_and_then_the_excerpt() ->
     positions = [text.index(part) for part in parts]
     assert positions == sorted(positions)
     assert [segment.kind for segment in prompt.segments] == [
-        *(SegmentKind.MARKERS, SegmentKind.EDITS, SegmentKind.EXCERPT, SegmentKind.MARKERS)
+        SegmentKind.MARKERS,
+        SegmentKind.EDITS,
+        SegmentKind.EXCERPT,
+        SegmentKind.MARKERS,
     ]
     assert sum(segment.num_tokens for segment in prompt.segments) == len(prompt.token_ids)
 
 
 def test_the_region_surrounds_the_cursor_and_has_the_line_numbers_of_the_file() -> None:
     above, below = CODE[:40_000], CODE[40_000:80_000]
-    above = above[: above.rfind("\n") + 1]
+    above = above[: above.rfind("\n") + 1]  # whole lines
 
     prompt = _assemble(prefix=above + "    x", suffix=" = 1\n" + below)
 
@@ -78,8 +82,8 @@ def test_the_region_surrounds_the_cursor_and_has_the_line_numbers_of_the_file() 
     assert region.start_line + region.cursor_line == above.count("\n")
     assert 0 < region.cursor_line < len(region.lines) - 1
     assert "<|start_of_file|>" not in text_of(prompt)
-    assert prompt.max_tokens is not None
-    assert prompt.max_tokens < 700  # enough for this region of 85 lines, and few tokens more
+    num_region_tokens = len(WRITER.tokenizer.encode("\n".join(region.lines)))
+    assert prompt.max_tokens == num_region_tokens + MAX_GROWTH_TOKENS
 
 
 def test_every_kind_of_line_break_gives_the_same_lines() -> None:
@@ -110,33 +114,35 @@ def test_diagnostics_of_lines_that_the_model_does_not_see_are_left_out() -> None
 @pytest.mark.parametrize(
     "fields",
     [
-        {"prefix": f"a = 1\ntoken = '{TOKEN}'\nb = "},
-        {"prefix": f"a = 1\ntoken = '{TOKEN}' + "},
-        {"prefix": "a = ", "suffix": f"\ntoken = '{TOKEN}'\n"},
-        {"recent_edits": (RecentEdit("a.py", 0, f"t = '{TOKEN}'\n", ""),)},
-        {"recent_edits": (RecentEdit("b.py", 0, "", f"t = '{TOKEN}'\n"),)},
-        {"diagnostics": (Diagnostic(0, DiagnosticSeverity.HINT, f"unused '{TOKEN}'"),)},
+        {"prefix": f"a = 1\ntoken = '{GITHUB_TOKEN}'\nb = "},
+        {"prefix": f"a = 1\ntoken = '{GITHUB_TOKEN}' + "},
+        {"prefix": "a = ", "suffix": f"\ntoken = '{GITHUB_TOKEN}'\n"},
+        {"recent_edits": (RecentEdit("a.py", 0, f"t = '{GITHUB_TOKEN}'\n", ""),)},
+        {"recent_edits": (RecentEdit("b.py", 0, "", f"t = '{GITHUB_TOKEN}'\n"),)},
+        {"diagnostics": (Diagnostic(0, DiagnosticSeverity.HINT, f"unused '{GITHUB_TOKEN}'"),)},
     ],
     ids=["above", "cursor's line", "below", "removed", "added", "diagnostic"],
 )
 def test_no_secret_is_in_the_prompt(fields: dict[str, Any]) -> None:
     text = _assemble_text(**fields)
 
-    assert TOKEN not in text
+    assert GITHUB_TOKEN not in text
     assert "REDACTED" in text
 
 
 def test_the_cursor_is_at_the_end_of_a_line_whose_secret_was_removed() -> None:
-    text = _assemble_text(prefix=f"token = '{TOKEN}'", suffix=" + x\nb = 1\nc = 2\nd = 3\n")
+    text = _assemble_text(prefix=f"token = '{GITHUB_TOKEN}'", suffix=" + x\nb = 1\nc = 2\nd = 3\n")
 
     assert f"token = 'REDACTED' + x{CURSOR}\nb = 1\n" in text
 
 
-@pytest.mark.parametrize("text", [PRIVATE_KEY, f"{KEY_BODY}\n"], ids=["key", "a line of a key"])
+@pytest.mark.parametrize(
+    "text", [PRIVATE_KEY, f"{PRIVATE_KEY_BODY}\n"], ids=["key", "a line of a key"]
+)
 def test_no_private_key_of_a_recent_edit_is_in_the_prompt(text: str) -> None:
     edits = (RecentEdit("id_rsa", 0, text, ""), RecentEdit("id_rsa", 0, "", text))
 
-    assert KEY_BODY not in _assemble_text(recent_edits=edits)
+    assert PRIVATE_KEY_BODY not in _assemble_text(recent_edits=edits)
 
 
 @pytest.mark.parametrize(
@@ -144,7 +150,7 @@ def test_no_private_key_of_a_recent_edit_is_in_the_prompt(text: str) -> None:
     [
         ("a = 1\n", f"\n{PRIVATE_KEY}"),
         (f"{PRIVATE_KEY}a = ", "\n"),
-        (f"-----BEGIN RSA PRIVATE KEY-----\n{KEY_BODY}\n", f"{KEY_BODY}\n"),
+        (f"-----BEGIN RSA PRIVATE KEY-----\n{PRIVATE_KEY_BODY}\n", f"{PRIVATE_KEY_BODY}\n"),
         (f"# {REGION_END}\na = ", "\n"),
         ("x" * 100_000, "\n"),
         ("a = ", "x" * 100_000),
@@ -167,6 +173,7 @@ def test_the_prompt_and_the_edit_fit_in_the_models_context(max_context_tokens: i
 
     prompt = _assemble(writer, prefix=CODE[:40_000], suffix=CODE[40_000:], recent_edits=edits)
 
+    # The engine generates at most MAX_TOKENS, or fewer if `prompt.max_tokens` is lower.
     assert len(prompt.token_ids) + MAX_TOKENS <= max_context_tokens
 
 

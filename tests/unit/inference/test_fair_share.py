@@ -11,6 +11,7 @@ TRIGGERS = [Trigger.AUTOMATIC, Trigger.MANUAL]
 
 
 def _fill(*, acme: int = 0, globex: int = 0) -> FairShareLimiter:
+    """Return a limiter with these numbers of requests in flight."""
     shares = FairShareLimiter()
     for tenant_id, count in ((ACME, acme), (GLOBEX, globex)):
         for _ in range(count):
@@ -63,4 +64,4 @@ def test_released_requests_no_longer_count() -> None:
         shares.release(ACME)
 
     assert shares.num_in_flight == 0
-    assert shares.can_admit(GLOBEX, Trigger.AUTOMATIC, 1.0)
+    assert shares.can_admit(GLOBEX, Trigger.AUTOMATIC, limit=1.0)

@@ -73,7 +73,8 @@ def test_files_of_at_most_fifty_kilobytes_are_included() -> None:
 
 
 def test_the_limit_counts_bytes_not_characters() -> None:
-    # A line has five characters, which are nine bytes.
+    # A line has five characters, which are nine bytes. So the text has fewer characters than the
+    # limit, but more bytes.
     assert not is_context_file("a.py", "# 漢字\n" * (MAX_FILE_BYTES // 8))
 
 

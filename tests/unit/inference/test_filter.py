@@ -33,6 +33,7 @@ async def _run_filter(
     healed: str = "",
     **fields: Any,
 ) -> list[str]:
+    """Return the forwarded texts. `healed`: the end of the prefix, which the engine must repeat."""
     prompt = replace(make_prompt(is_single_line=is_single_line), healed_prefix=healed)
     admitted = make_admitted(**fields)
     async with (
@@ -97,6 +98,7 @@ async def test_truncation_ends_with_stop_and_ends_the_engine_request() -> None:
 
 
 async def test_a_stopped_engine_is_read_to_its_end() -> None:
+    # Only the last chunk has the number of cached tokens.
     last = EngineChunk(text="", generated_tokens=1, stop=EngineStop.STOP, cached_tokens=16)
     engine = FakeEngine([*chunks_of("b\n"), last])
 

@@ -1,6 +1,7 @@
 """The whole filter, in each language.
 
-It ends a block at its end, does not repeat the suffix, and truncates invalid lines.
+The filter ends a completion where its block ends, does not repeat the suffix, and drops invalid
+lines at the end.
 """
 
 from dataclasses import dataclass

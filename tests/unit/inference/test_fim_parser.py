@@ -32,6 +32,7 @@ SPELLINGS = ALL_MARKERS | {marker.lstrip("▁") for marker in ALL_MARKERS}
 
 
 def has_no_markers(text: str) -> bool:
+    # In Codestral's format, "+++++ " begins the header of a file.
     return not any(marker in text for marker in SPELLINGS) and not text.startswith("+++++ ")
 
 
@@ -117,7 +118,7 @@ def test_codestral_files_come_before_the_prefix() -> None:
 
 @given(st.text(), st.lists(st.sampled_from(sorted(SPELLINGS)), max_size=6))
 def test_the_parser_never_raises(text: str, markers: list[str]) -> None:
-    parse_fim_prompt(text.join(["", *markers, ""]))
+    parse_fim_prompt(text.join(["", *markers, ""]))  # the text around each marker
     parse_fim_prompt("".join(markers) + text)
 
 

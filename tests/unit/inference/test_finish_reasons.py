@@ -27,6 +27,7 @@ _DOCUMENT: Final = Path(__file__).parents[3] / "platform" / "docs" / "clients.md
 _REASONS: Final = sorted(set(FinishReason) - {FinishReason.ERROR})
 _REASONS_WITHOUT_TEXT: Final = sorted({*_REASONS} - {FinishReason.STOP, FinishReason.LENGTH})
 _MESSAGES: Final = [{"role": "user", "content": "a"}]
+# By protocol: the path and the body of a request.
 _BODIES: Final[dict[str, tuple[str, dict[str, Any]]]] = {
     "openai": ("/v1/completions", {"prompt": "a"}),
     "tabby": ("/v1/completions", {"segments": {"prefix": "a"}}),
@@ -43,6 +44,8 @@ _SUBSTITUTES: Final = {
     "mistral": "error",
     "infill": "none",
 }
+# The chunks of an AWS access key, which the filter withholds only at the end.
+_SECRET_CHUNKS: Final = ("'''AKIA", "IOSFODNN7EXAMPLF", "'\n")
 
 
 async def _respond_dropped(
@@ -117,7 +120,7 @@ async def test_an_ordinary_response_has_no_additional_fields(
 
 
 async def test_the_last_event_has_the_finish_reason_of_a_stream_withheld_at_its_end() -> None:
-    engine_chunks = chunks_of("'''AKIA", "IOSFODNN7EXAMPLF", "'\n")
+    engine_chunks = chunks_of(*_SECRET_CHUNKS)
 
     server = await _respond(
         FakeGateway(engine=FakeEngine(engine_chunks)), "mistral", is_streamed=True
@@ -129,7 +132,7 @@ async def test_the_last_event_has_the_finish_reason_of_a_stream_withheld_at_its_
 
 
 async def test_a_complete_response_contains_no_withheld_text() -> None:
-    engine_chunks = chunks_of("'''AKIA", "IOSFODNN7EXAMPLF", "'\n")
+    engine_chunks = chunks_of(*_SECRET_CHUNKS)
 
     server = await _respond(
         FakeGateway(engine=FakeEngine(engine_chunks)), "mistral", is_streamed=False

@@ -35,6 +35,7 @@ names += ["event", "chars", "after_ms", "trigger", "text", "edited_ratio", "line
 frames = st.builds(
     lambda kind, identifier, fields: {"type": kind, "id": identifier, **fields},
     st.sampled_from(
+        # Twice "complete", so that it occurs more often.
         ["complete", "complete", "cancel", "outcome", "file_opened", "typing", INPUT, None]
     ),
     st.one_of(st.sampled_from(["1", "2", INPUT]), values),
@@ -45,17 +46,18 @@ valid = st.builds(
     lambda identifier: {"type": "complete", "id": identifier, "prefix": INPUT, "path": "a.py"},
     st.sampled_from(["1", "2", "3"]),
 )
+# The texts of frames; None: a binary frame.
 texts = st.one_of(st.none(), st.text(max_size=40), st.one_of(frames, valid).map(json.dumps))
 
 
 @given(st.lists(texts, max_size=12), st.booleans())
 async def test_random_frames_neither_end_the_connection_nor_appear_in_errors(
-    frames: list[str | None], hangs: bool
+    frame_texts: list[str | None], hangs: bool
 ) -> None:
     engine = FakeEngine(chunks_of("b", stop=None) if hangs else chunks_of("b", "c"), hangs=hangs)
 
     async with asyncio.timeout(DEADLINE_S), open_editor(engine) as editor:
-        for text in frames:
+        for text in frame_texts:
             await editor.connection.on_frame(text)
         await editor.connection.close()
         responses = list(editor.frames)

@@ -48,6 +48,7 @@ META = CompletionMeta(
 
 
 def _rejection(frame: Any) -> InvalidFrame:
+    """Return the error for a frame: a text as it is, or another value as JSON."""
     text = frame if isinstance(frame, str) else json.dumps(frame)
     with pytest.raises(InvalidFrame) as rejected:
         decode_frame(text)
@@ -124,7 +125,9 @@ def test_every_outcome_is_decoded(event: OutcomeEvent) -> None:
     ],
 )
 def test_malformed_json_is_rejected(text: str) -> None:
-    assert _rejection(text).code == "invalid_json"
+    error = _rejection(text)
+
+    assert (error.code, error.message) == ("invalid_json", "The frame is not valid JSON.")
 
 
 @pytest.mark.parametrize("frame", [[], 3, "text", None, {"type": 3, "id": "1"}])
@@ -190,6 +193,7 @@ def test_an_empty_or_long_id_is_rejected_and_not_repeated(identifier: str) -> No
     assert (error.code, error.id) == ("invalid_field", "")
 
 
+# The ID may be empty if the outcome names its completion by the request ID.
 @pytest.mark.parametrize(("request_id", "min_chars"), [("r", 0), ("", 1)])
 def test_the_error_of_an_outcome_with_a_long_id_names_the_permitted_lengths(
     request_id: str, min_chars: int

@@ -40,6 +40,8 @@ python_gc_objects_collected_total{generation="0"} 513.0
 
 
 class FakeJournal:
+    """The numbers that GatewayMetrics reads from a journal."""
+
     num_waiting_segments = 4
     num_unwritten = 2
 
@@ -58,7 +60,7 @@ class SilentReader:
         return {}
 
 
-def make_gauges(clock: FakeClock, *, replicas: ReplicaStates | None = None) -> GatewayMetrics:
+def make_metrics(clock: FakeClock, *, replicas: ReplicaStates | None = None) -> GatewayMetrics:
     pool = make_pool("http://engine-1:8000", "http://engine-2:8000")
     return GatewayMetrics(
         concurrency=ConcurrencyLimiter(max_total=16),
@@ -70,36 +72,36 @@ def make_gauges(clock: FakeClock, *, replicas: ReplicaStates | None = None) -> G
 
 
 def test_completions_in_flight_and_the_journal_backlog_are_current() -> None:
-    gauges = make_gauges(FakeClock())
+    metrics = make_metrics(FakeClock())
 
-    with gauges.concurrency.acquire(ACME, max_of_tenant=5):
-        assert sample_value(gauges.collect(), "caret_completions_in_flight") == 1
+    with metrics.concurrency.acquire(ACME, max_of_tenant=5):
+        assert sample_value(metrics.collect(), "caret_completions_in_flight") == 1
 
-    assert sample_value(gauges.collect(), "caret_completions_in_flight") == 0
-    assert sample_value(gauges.collect(), "caret_journal_segments") == 4
-    assert sample_value(gauges.collect(), "caret_journal_unwritten_records") == 2
-    assert sample_value(gauges.collect(), "process_resident_memory_bytes")
+    assert sample_value(metrics.collect(), "caret_completions_in_flight") == 0
+    assert sample_value(metrics.collect(), "caret_journal_segments") == 4
+    assert sample_value(metrics.collect(), "caret_journal_unwritten_records") == 2
+    assert sample_value(metrics.collect(), "process_resident_memory_bytes")
 
 
 def test_snapshots_have_no_age_before_the_first_sync() -> None:
     clock = FakeClock()
-    gauges = make_gauges(clock)
-    assert sample_value(gauges.collect(), "caret_snapshot_age_seconds") is None
+    metrics = make_metrics(clock)
+    assert sample_value(metrics.collect(), "caret_snapshot_age_seconds") is None
 
-    gauges.snapshot_store.mark_synced()
+    metrics.snapshot_store.mark_synced()
     clock.pass_s(7)
 
-    assert sample_value(gauges.collect(), "caret_snapshot_age_seconds") == 7
+    assert sample_value(metrics.collect(), "caret_snapshot_age_seconds") == 7
 
 
 def test_each_replica_has_its_load_and_circuit_state() -> None:
     replicas = ReplicaStates(FakeClock())
-    gauges = make_gauges(FakeClock(), replicas=replicas)
-    first, second = gauges.pools.list_replicas()
+    metrics = make_metrics(FakeClock(), replicas=replicas)
+    first, second = metrics.pools.list_replicas()
     replicas.on_health_check(second, HealthStatus.UNHEALTHY)
 
     with replicas.attempt(first):
-        families = list(gauges.collect())
+        families = list(metrics.collect())
 
     assert sample_value(families, "caret_replica_requests_in_flight", replica=first.name) == 1
     assert sample_value(families, "caret_replica_requests_in_flight", replica=second.name) == 0
@@ -120,14 +122,14 @@ def test_each_replica_has_its_load_and_circuit_state() -> None:
 def test_an_ejected_replica_is_exported() -> None:
     clock = FakeClock()
     replicas = ReplicaStates(clock)
-    gauges = make_gauges(clock, replicas=replicas)
-    first, second = gauges.pools.list_replicas()
+    metrics = make_metrics(clock, replicas=replicas)
+    first, second = metrics.pools.list_replicas()
 
     with ExitStack() as stack:
         for _ in range(MAX_CONSECUTIVE_LATE):
             stack.enter_context(replicas.attempt(first, first_token_timeout_s=1.0))
         clock.pass_s(2.0)
-        families = list(gauges.collect())
+        families = list(metrics.collect())
 
     assert sample_value(families, "caret_replica_ejected", replica=first.name) == 1
     assert sample_value(families, "caret_replica_ejected", replica=second.name) == 0
@@ -136,8 +138,8 @@ def test_an_ejected_replica_is_exported() -> None:
 async def test_rerouted_requests_are_exported() -> None:
     clock = FakeClock()
     replicas = ReplicaStates(clock)
-    gauges = make_gauges(clock, replicas=replicas)
-    first, second = gauges.pools.list_replicas()
+    metrics = make_metrics(clock, replicas=replicas)
+    first, second = metrics.pools.list_replicas()
 
     async def wait_forever() -> None:
         with replicas.attempt(first, first_token_timeout_s=1.0, fallback=second):
@@ -148,7 +150,7 @@ async def test_rerouted_requests_are_exported() -> None:
     clock.pass_s(2.0)
     replicas.reroute_overdue()
     await asyncio.gather(*waiting, return_exceptions=True)
-    families = list(gauges.collect())
+    families = list(metrics.collect())
 
     assert (
         sample_value(families, "caret_replica_rerouted_requests_total", replica=first.name)
@@ -158,7 +160,7 @@ async def test_rerouted_requests_are_exported() -> None:
 
 
 def test_pools_and_their_replicas_are_exported() -> None:
-    families = list(make_gauges(FakeClock()).collect())
+    families = list(make_metrics(FakeClock()).collect())
 
     assert sample_value(families, "caret_pool", pool="demo-fast", tier="fast", model="demo") == 1
     labels = {"pool": "demo-fast", "replica": "engine-2:8000", "speculation": ""}
@@ -168,13 +170,13 @@ def test_pools_and_their_replicas_are_exported() -> None:
 def test_draining_and_cooldown_are_exported() -> None:
     clock = FakeClock()
     replicas = ReplicaStates(clock)
-    gauges = make_gauges(clock, replicas=replicas)
-    first, second = gauges.pools.list_replicas()
+    metrics = make_metrics(clock, replicas=replicas)
+    first, second = metrics.pools.list_replicas()
 
     replicas.set_drained([first.name])
     replicas.on_health_check(second, HealthStatus.UNHEALTHY)
     clock.pass_s(0.5)
-    families = list(gauges.collect())
+    families = list(metrics.collect())
 
     assert sample_value(families, "caret_replica_drained", replica=first.name) == 1
     assert sample_value(families, "caret_replica_drained", replica=second.name) == 0
@@ -193,9 +195,10 @@ async def test_engines_behind_one_address_are_combined() -> None:
 
     families = list(poller.collect())
     assert sample_value(families, "caret_engine_up", replica=replica.name) == 1
+    # Numbers are added up.
     assert sample_value(families, "caret_engine_requests_running") == 5
     assert sample_value(families, "caret_engine_requests_waiting") == 7
-    assert sample_value(families, "caret_engine_kv_cache_usage_ratio") == 0.75
+    assert sample_value(families, "caret_engine_kv_cache_usage_ratio") == 0.75  # the higher one
     assert sample_value(families, "caret_engine_prefix_cache_queries_total") == 5000
     assert sample_value(families, "caret_engine_prefix_cache_hits_total") == 3600
 

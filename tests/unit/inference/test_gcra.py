@@ -40,7 +40,7 @@ def test_the_wait_lasts_until_enough_units_are_available() -> None:
 def test_refunds_never_exceed_the_capacity() -> None:
     bucket = Gcra()
 
-    bucket.spend(-5, interval_s=INTERVAL_S, now_s=100.0)
+    bucket.spend(-5, interval_s=INTERVAL_S, now_s=100.0)  # a refund of five units
 
     assert _available_units(bucket, 100.0) == CAPACITY
 
@@ -56,6 +56,7 @@ def test_no_period_exceeds_its_rate_plus_one_capacity(
             bucket.spend(units, interval_s=INTERVAL_S, now_s=now_s)
             spent.append((now_s, units))
 
+    # Check each period from one spending to the same or a later one.
     for first, (start_s, _) in enumerate(spent):
         for last in range(first, len(spent)):
             units = sum(units for _, units in spent[first : last + 1])

@@ -156,10 +156,8 @@ async def test_another_replica_continues_an_interrupted_completion() -> None:
     assert (second.replica, trace.replica) == (TWO, TWO.name)
     assert second.token_ids == [*WITH_FALLBACK.token_ids, ord("a"), ord("b")]
     assert second.max_tokens == WITH_FALLBACK.max_tokens - 2
-    assert (second.stop, second.stop_token_ids) == (
-        WITH_FALLBACK.stop,
-        WITH_FALLBACK.stop_token_ids,
-    )
+    assert second.stop == WITH_FALLBACK.stop
+    assert second.stop_token_ids == WITH_FALLBACK.stop_token_ids
     assert trace.generated_tokens == 4
 
 
@@ -175,6 +173,7 @@ async def test_a_continued_completion_has_no_more_cached_tokens_than_its_prompt(
 
 
 SINGLE_LINE = replace(REQUEST, stop=("x", "\n"))
+# The engine stops after the line "a:". The fake engine sends the same chunks for each request.
 _STOPPED_LINE = [
     *chunks_of("a:", stop=EngineStop.LINE),
     EngineChunk("", 1, EngineStop.LINE, cached_tokens=2),
@@ -192,6 +191,7 @@ async def test_a_line_that_opens_a_block_is_resumed_without_the_line_stop() -> N
     assert ("".join(texts), engine.num_open) == ("a:\na:", 0)
     assert (first.stop, second.stop) == (("x", "\n"), ("x",))
     assert second.token_ids == [*SINGLE_LINE.token_ids, *CHARACTERS.encode("a:\n")]
+    # Three tokens of "a:\n", and one of the second response.
     assert (trace.generated_tokens, trace.cached_tokens) == (4, 2)
 
 
@@ -214,7 +214,7 @@ async def test_a_line_that_ends_the_completion_is_not_resumed() -> None:
 
 
 async def test_a_line_that_uses_all_tokens_is_not_resumed() -> None:
-    engine, request = FakeEngine(_STOPPED_LINE), replace(SINGLE_LINE, max_tokens=3)
+    engine, request = FakeEngine(_STOPPED_LINE), replace(SINGLE_LINE, max_tokens=len("a:\n"))
 
     await _read(engine, make_trace(), request=request, continues_below=lambda _: True)
 

@@ -62,7 +62,7 @@ async def test_a_hanging_replica_does_not_block_the_others(monkeypatch: pytest.M
     ("status", "health"),
     [
         (200, HealthStatus.HEALTHY),
-        (404, HealthStatus.HEALTHY),
+        (404, HealthStatus.HEALTHY),  # some engines have no /health
         (503, HealthStatus.UNHEALTHY),
         (500, HealthStatus.UNHEALTHY),
     ],

@@ -1,4 +1,8 @@
-"""The HTTP client for engines, against a server that sends exactly the given bytes."""
+"""The HTTP client for engines, against a server that sends exactly the given bytes.
+
+`serving` starts the server with its responses, in order. For None, and after the last response, the
+server closes the connection.
+"""
 
 import asyncio
 import ssl
@@ -156,6 +160,7 @@ async def test_a_response_without_an_end_closes_its_connection() -> None:
         COMPLETE.replace(b"\r\n", b"\r\nconnection: close\r\n", 1),
         COMPLETE.replace(b"HTTP/1.1", b"HTTP/1.0").replace(b"transfer", b"x-transfer"),
     ],
+    ids=["connection: close", "HTTP/1.0"],
 )
 async def test_a_connection_that_the_server_does_not_keep_is_replaced(response: bytes) -> None:
     async with serving(response, COMPLETE) as (server, client):
@@ -181,7 +186,7 @@ async def test_a_new_connection_that_the_server_closes_is_an_error() -> None:
 
         with pytest.raises(ConnectionLost):
             await lines_of(server, client)
-        assert len(server.requests) == 3
+        assert len(server.requests) == 3  # the second one was sent twice
 
 
 async def test_idle_connections_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -286,8 +291,8 @@ async def test_https_urls_are_requested_over_tls(
 ) -> None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate)
-    trusting = ssl.create_default_context(cafile=certificate)
-    monkeypatch.setattr(http_client, "_make_ssl_context", lambda: trusting)
+    trusting_context = ssl.create_default_context(cafile=certificate)
+    monkeypatch.setattr(http_client, "_make_ssl_context", lambda: trusting_context)
     async with serving(COMPLETE, context=context) as (server, client):
         assert await lines_of(server, client) == [b"a", b"b"]
 

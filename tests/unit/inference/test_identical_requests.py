@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from caret.contracts.api_key import KeyKind, generate_key
 from caret.contracts.usage import OutcomeEvent
 from caret.foundation.ids import RequestId
 from inference.consumers.base import Headers
@@ -120,10 +121,12 @@ async def test_chats_with_sampling_are_generated_separately() -> None:
 
 async def test_requests_with_two_keys_of_a_user_are_generated_separately() -> None:
     gateway = make_gateway()
-    credentials = make_credential(KEY), make_credential(NEIGHBOURS_KEY, key_id="key-2")
+    second_key = generate_key(KeyKind.DEVELOPER)
+    # Both keys belong to Ada, the default user.
+    credentials = make_credential(KEY), make_credential(second_key, key_id="key-2")
     gateway.snapshot_store.replace(make_snapshot(*credentials, version=2))
 
-    await serve(gateway, [make_server(BODY), make_server(BODY, NEIGHBOURS_KEY.text)])
+    await serve(gateway, [make_server(BODY), make_server(BODY, second_key.text)])
 
     assert len(gateway.journal.completions) == 2
 

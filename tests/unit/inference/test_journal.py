@@ -94,7 +94,7 @@ async def test_a_failed_shipment_keeps_all_records_in_order(tmp_path: Path) -> N
 
 
 async def test_a_segment_whose_shipment_fails_is_shipped_again_completely(tmp_path: Path) -> None:
-    journal, shipper = FileJournal(tmp_path), FakeShipper(max_calls=1)
+    journal, shipper = FileJournal(tmp_path), FakeShipper(max_calls=1)  # the second batch fails
     for record in RECORDS:
         journal.append(record)
     await journal.ship(shipper)
@@ -190,7 +190,7 @@ async def test_a_segment_is_shipped_again_completely_if_the_server_changes_meanw
 
 
 class ChangingServer(FakeShipper):
-    """A server that restarts after its first delivery."""
+    """A shipper whose server is replaced by another one after the first delivery."""
 
     async def send_batches(self, batches: list[bytes]) -> ShipmentReceipt:
         receipt = await super().send_batches(batches)
@@ -272,6 +272,7 @@ def test_a_segment_is_abandoned_only_if_its_writer_was_killed(
 
 
 def test_abandoned_segments_are_listed_oldest_first(tmp_path: Path) -> None:
+    # A name has the start time of its gateway, the process ID, and the number of the segment.
     for name in ("20-1.000002.log", "10-1.000001.log", "20-1.000001.log"):
         (tmp_path / name).write_bytes(b"")
 
@@ -321,7 +322,7 @@ def _full_disk(num_bytes: int) -> Iterator[None]:
 def _no_more_files() -> Iterator[None]:
     """Let this process open no further file."""
     limits = getrlimit(RLIMIT_NOFILE)
-    setrlimit(RLIMIT_NOFILE, (3, limits[1]))
+    setrlimit(RLIMIT_NOFILE, (3, limits[1]))  # fewer than are open already
     try:
         yield
     finally:

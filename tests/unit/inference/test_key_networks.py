@@ -36,6 +36,7 @@ def gateway() -> FakeGateway:
 
 
 def scope_from(scope: Scope, address: str) -> Scope:
+    """Return the scope of a request from this address, on a new unauthenticated connection."""
     slot = Connections(ServerLimits()).admit(address, lambda: None)
     return {**scope, "client": (address, 50_000), "state": {"slot": slot}}
 
@@ -73,6 +74,7 @@ async def test_the_key_is_invalid_from_another_network(gateway: FakeGateway, pat
 
     assert server.status == 401
     assert not is_authenticated(server)
+    # Some protocols have no error codes, only a sentence.
     assert b"invalid_api_key" in server.body or b"not a valid API key" in server.body
 
 

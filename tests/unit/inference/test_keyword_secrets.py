@@ -1,6 +1,6 @@
 """Values assigned to names such as `password` are found as secrets.
 
-The expressions must find the same values as those of the library detect-secrets, in linear time.
+Our expressions must find the same values as those of the library detect-secrets, in linear time.
 """
 
 import re

@@ -118,6 +118,7 @@ async def test_changes_of_endpoints_arrive_without_another_list(
 async def test_a_pod_with_addresses_of_both_families_is_one_replica(
     server: KubernetesServer, tmp_path: Path
 ) -> None:
+    # The pod "one" also has the address 10.0.0.1 (see the fixture `server`).
     server.set_slice("engines-six", endpoint("fd00::1", uid="one"), family="IPv6")
     server.set_slice("engines-only-six", endpoint("fd00::2", uid="two"), family="IPv6")
     server.set_slice("engines-name", endpoint("engine.example.com"), family="FQDN")
@@ -188,7 +189,7 @@ async def test_a_hanging_list_does_not_block_the_watch(
     server: KubernetesServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(kubernetes_api, "_LIST_S", 0.05)  # a shorter time limit
-    server.release_event = asyncio.Event()
+    server.release_event = asyncio.Event()  # responses to lists wait for this event
     async with _run_resolver(server, tmp_path) as watched_service:
         await wait_until(lambda: server.requests.count("list") > 1)
         server.release_event = None
@@ -199,7 +200,7 @@ async def test_a_hanging_list_does_not_block_the_watch(
 async def test_a_late_list_does_not_override_newer_changes(
     server: KubernetesServer, tmp_path: Path
 ) -> None:
-    server.release_event = late = asyncio.Event()
+    server.release_event = may_respond = asyncio.Event()  # the response to the first list waits
     async with _resolver(server, tmp_path) as resolver:
         task = asyncio.create_task(resolver.resolve(NAME))
         await wait_until(lambda: server.requests == ["list"])
@@ -208,7 +209,7 @@ async def test_a_late_list_does_not_override_newer_changes(
         running = asyncio.create_task(resolver.run())
         await wait_until(lambda: bool(server.watches))
 
-        late.set()
+        may_respond.set()
         addresses = await task
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
@@ -274,13 +275,13 @@ async def test_an_api_that_ends_watches_at_once_is_requested_at_intervals(
 
 @pytest.mark.parametrize("is_trusted", [True, False])
 async def test_an_untrusted_certificate_is_rejected(tmp_path: Path, is_trusted: bool) -> None:
-    certificates = {}
-    for name in ("api", "another"):
-        (tmp_path / name).mkdir()
-        certificates[name] = certificate_for_loopback(tmp_path / name)
-    authority = certificates["api" if is_trusted else "another"][1]
-    (tmp_path / "ca.crt").write_bytes(authority.read_bytes())
-    async with kubernetes_server(certificate=certificates["api"][0]) as server:
+    folders = tmp_path / "api", tmp_path / "another"
+    for folder in folders:
+        folder.mkdir()
+    (context, file), (_, other_file) = (certificate_for_loopback(folder) for folder in folders)
+    trusted_file = file if is_trusted else other_file
+    (tmp_path / "ca.crt").write_bytes(trusted_file.read_bytes())
+    async with kubernetes_server(certificate=context) as server:
         server.set_slice("engines-a", endpoint("10.0.0.1"))
         async with _resolver(server, tmp_path) as resolver:
             addresses = await WatchedService(server, resolver, NAME).addresses()

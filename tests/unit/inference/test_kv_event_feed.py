@@ -33,11 +33,13 @@ def _batch(block: int) -> bytes:
     event: dict[str, Any] = {"type": "BlockStored", "block_hashes": [block]}
     event |= {"parent_block_hash": None, "token_ids": [block] * 4, "block_size": 4}
     event |= {"medium": "GPU", "extra_keys": [[SALT]]}
-    return msgspec.msgpack.encode([0.0, [event], 0])
+    return msgspec.msgpack.encode([0.0, [event], 0])  # a time, the events, an unused number
 
 
 @dataclass
 class Engine:
+    """Publishes and replays batches, and has the blocks that the feed stores for its replica."""
+
     publisher: zmq.asyncio.Socket
     blocks: ReplicaBlocks = field(default_factory=lambda: ReplicaBlocks(BlockHasher()))
     replayable: list[tuple[int, bytes]] = field(default_factory=list)  # number and batch
@@ -54,6 +56,7 @@ class Engine:
                 await self.send(number, _batch(number))
 
     async def send(self, number: int, payload: bytes) -> None:
+        # The first part is the topic, which is empty.
         await self.publisher.send_multipart([b"", number.to_bytes(8, "big"), payload])
 
     async def replay(self, router: zmq.asyncio.Socket) -> None:
@@ -61,6 +64,7 @@ class Engine:
         while True:
             client, _, first = await router.recv_multipart()
             self.num_replays += 1
+            # A message has the client, an empty part as separator, the topic, a number and a batch.
             for number, payload in self.replayable:
                 if number >= int.from_bytes(first, "big"):
                     response = [client, b"", b"", number.to_bytes(8, "big"), payload]
@@ -129,7 +133,7 @@ async def test_a_gap_that_cannot_be_replayed_resets_the_replica() -> None:
         await engine.publish(2, is_lost=True)
         await engine.publish(3)
 
-        await engine.wait_for_blocks(1)
+        await engine.wait_for_blocks(1)  # only block 3, published after the reset
 
 
 async def test_an_engine_that_restarts_its_numbering_has_lost_its_cache() -> None:

@@ -22,7 +22,8 @@ from tests.fakes.journal import FakeJournal
 from tests.fakes.stream_client import Editor, open_editor
 from tests.fakes.tenants import ACME, ADA, ALICE, GLOBEX, make_principal
 
-# This report counts for the span of 30 s: the longest span that has passed since acceptance.
+# Persistence is measured at several spans after the acceptance (SPANS_S). This report counts for
+# the span of 30 s, the longest span that has passed.
 PERSISTED = {"event": "persisted", "after_ms": 31_000, "edited_ratio": 0.1}
 
 
@@ -100,7 +101,7 @@ async def test_an_invalid_request_id_is_rejected(text: str) -> None:
     [
         (MAX_AGE_MS, []),
         (MAX_AGE_MS + 1, ["unknown_id"]),
-        (-MAX_AHEAD_MS, []),
+        (-MAX_AHEAD_MS, []),  # made by a gateway whose clock is ahead
         (-MAX_AHEAD_MS - 1, ["unknown_id"]),
     ],
 )
@@ -161,6 +162,7 @@ def test_late_outcomes_are_rate_limited_per_tenant() -> None:
     recorder = LateOutcomeRecorder(clock=clock, append_record=journal.append)
     request_id, outcome = new_request_id(now_ms=clock.now_ms()), OutcomeReport(OutcomeEvent.SHOWN)
     for number in range(MAX_OF_TENANT_AT_ONCE):
+        # Each user reports as many outcomes as a user may report at once.
         user_id = UserId(str(uuid.UUID(int=number // MAX_AT_ONCE)))
         recorder.record(make_principal(user_id=user_id), request_id, outcome)
 

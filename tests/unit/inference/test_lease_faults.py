@@ -1,6 +1,8 @@
 """Leases of rate-limit units when calls to the store fail, gateways are killed, or limits change.
 
 USER_BUCKET (a rate) and TOKEN_QUOTA have a capacity of 100 units, and leases of about ten units.
+`try_to_spend` returns 0.0 if it has spent the units. If not, it returns the seconds to wait.
+`spend_repeatedly` returns how many of its requests were allowed.
 """
 
 import asyncio
@@ -102,11 +104,11 @@ async def test_units_spent_from_an_expired_lease_are_counted_later(
     store: ManualClockLeaseStore,
 ) -> None:
     gateway, other_gateway = Gateway(store), Gateway(store)
-    (spent,) = await gateway.leases.spend([SpendRequest(TOKEN_QUOTA, 60)])
+    (charge,) = await gateway.leases.spend([SpendRequest(TOKEN_QUOTA, 60)])
     store.clock.pass_s(LEASE_S)
     await other_gateway.spend_repeatedly(SpendRequest(TOKEN_QUOTA, 1), 70)
 
-    gateway.leases.settle(spent, 50)
+    gateway.leases.settle(charge, 50)
     await gateway.leases.evict_idle()
 
     assert store.spent(TOKEN_QUOTA.key) == 50 + 70
@@ -145,7 +147,7 @@ async def test_a_lowered_budget_returns_leased_units(
 
 async def test_a_long_request_keeps_its_reservation(store: ManualClockLeaseStore) -> None:
     gateway, other_gateway = Gateway(store), Gateway(store)
-    (spent,) = await gateway.leases.spend([SpendRequest(TOKEN_QUOTA, 60)])
+    (charge,) = await gateway.leases.spend([SpendRequest(TOKEN_QUOTA, 60)])
 
     for _ in range(20):
         store.clock.pass_s(IDLE_S)
@@ -153,7 +155,7 @@ async def test_a_long_request_keeps_its_reservation(store: ManualClockLeaseStore
 
     assert store.num_held(TOKEN_QUOTA.key) == 60
     assert await other_gateway.try_to_spend(SpendRequest(TOKEN_QUOTA, 60)) > 0
-    gateway.leases.settle(spent, 60)
+    gateway.leases.settle(charge, 60)
     await gateway.leases.close()
     assert store.buckets[TOKEN_QUOTA.key].used == 60
 
@@ -162,13 +164,13 @@ async def test_a_settlement_after_eviction_of_its_bucket_is_counted(
     store: ManualClockLeaseStore,
 ) -> None:
     gateway = Gateway(store, max_buckets=1)
-    (spent,) = await gateway.leases.spend([SpendRequest(TOKEN_QUOTA, 60)])
+    (charge,) = await gateway.leases.spend([SpendRequest(TOKEN_QUOTA, 60)])
     for number in range(5):
         await gateway.try_to_spend(
             SpendRequest(replace(TOKEN_QUOTA, key=f"caret:token-quota:{{acme}}:{number}"), 1)
         )
 
-    gateway.leases.settle(spent, 50)
+    gateway.leases.settle(charge, 50)
     await gateway.leases.close()
 
     assert store.buckets[TOKEN_QUOTA.key].used == 50
@@ -181,8 +183,8 @@ def test_calls_with_lost_responses_cost_no_units_and_enlarge_no_lease() -> None:
         large = replace(TOKEN_QUOTA, capacity=1_000_000, max_lease=50_000, max_debt=50_000)
         store.loses_responses = True
         for _ in range(60):
-            (spent,) = await leases.spend([SpendRequest(large, 1)])
-            leases.settle(spent, 1)
+            (charge,) = await leases.spend([SpendRequest(large, 1)])
+            leases.settle(charge, 1)
             await asyncio.sleep(PROBE_S)
         assert len(store.calls) > 20
         assert store.num_held(large.key) <= large.lease + 1
@@ -191,8 +193,8 @@ def test_calls_with_lost_responses_cost_no_units_and_enlarge_no_lease() -> None:
         await leases.close()
 
         assert store.buckets[large.key].used == 60
-        (spent,) = await other_leases.spend([SpendRequest(large, large.capacity - 60)])
-        assert spent.is_leased
+        (charge,) = await other_leases.spend([SpendRequest(large, large.capacity - 60)])
+        assert charge.is_leased
 
     run_in_virtual_time(scenario())
 
@@ -219,8 +221,8 @@ def test_a_return_is_repeated_until_it_is_acknowledged() -> None:
     async def scenario() -> None:
         store = FakeLeaseStore(VirtualClock())
         leases = Leases(store, VirtualClock())
-        (spent,) = await leases.spend([SpendRequest(TOKEN_QUOTA, 1)])
-        leases.settle(spent, 1)
+        (charge,) = await leases.spend([SpendRequest(TOKEN_QUOTA, 1)])
+        leases.settle(charge, 1)
         await asyncio.sleep(IDLE_S + 1)
         store.is_unavailable = True
         for _ in range(3):
@@ -242,8 +244,8 @@ def test_units_being_returned_are_not_spent_even_if_the_response_is_lost() -> No
         store = FakeLeaseStore(VirtualClock())
         leases, other_leases = Leases(store, VirtualClock()), Leases(store, VirtualClock())
         quota_without_debt = replace(TOKEN_QUOTA, max_debt=0)
-        (spent,) = await leases.spend([SpendRequest(quota_without_debt, 1)])
-        leases.settle(spent, 1)
+        (charge,) = await leases.spend([SpendRequest(quota_without_debt, 1)])
+        leases.settle(charge, 1)
         await asyncio.sleep(IDLE_S + 1)
         store.loses_responses = True
         await leases.evict_idle()

@@ -178,8 +178,11 @@ class Simulation:
     async def _spend(self, gateway: Gateway, units: int, lasts_s: float) -> None:
         spec = self.spec
         try:
-            (spent,) = await gateway.leases.spend([SpendRequest(spec, units)])
+            (charge,) = await gateway.leases.spend([SpendRequest(spec, units)])
         except RateLimitExceeded:
+            # If the store rejects a request, at most the bound is left. This is not checked for a
+            # gateway that cannot reach the store, a limit that changed meanwhile, or a killed
+            # gateway.
             if (
                 not gateway.leases.is_store_unavailable
                 and spec is self.spec
@@ -191,10 +194,11 @@ class Simulation:
         await asyncio.sleep(lasts_s)
         if not gateway.is_killed:
             used_units = self.random_.randint(0, units)
-            gateway.leases.settle(spent, used_units)
+            gateway.leases.settle(charge, used_units)
             self.consumed += used_units
 
     def check(self) -> None:
+        """Check the bounds on the spending of all gateways, and on the held units of each."""
         debts = MAX_DEBT * len(self.all_gateways)
         assert self.consumed <= self.highest_limit + self.bound() + debts
         for gateway in self.all_gateways:
@@ -265,7 +269,8 @@ async def _run_phases(simulation: Simulation, phases: Sequence[Phase]) -> None:
     await simulation.finish()
 
 
-async def _is_allowed(gateway: Gateway, request: SpendRequest) -> bool:
+async def _try_to_spend(gateway: Gateway, request: SpendRequest) -> bool:
+    """Spend the units; return False if they are refused."""
     with suppress(RateLimitExceeded):
         await gateway.leases.spend([request])
         return True
@@ -294,10 +299,11 @@ def test_no_schedule_breaks_the_bounds_or_loses_units(phases: list[Phase], seed:
         assert simulation.consumed - max_lost_units <= counted_units <= simulation.consumed
         remaining_units = simulation.spec.capacity - counted_units
         if remaining_units > 0:
-            assert await _is_allowed(
+            assert await _try_to_spend(
                 simulation.gateways[0], SpendRequest(simulation.spec, remaining_units)
             )
-        assert not await _is_allowed(simulation.gateways[1], SpendRequest(simulation.spec, 1))
+        # The budget is used up now.
+        assert not await _try_to_spend(simulation.gateways[1], SpendRequest(simulation.spec, 1))
 
     run_in_virtual_time(scenario())
 
@@ -312,7 +318,7 @@ def test_no_schedule_exceeds_a_rate_and_its_bursts(quality: NetworkQuality, seed
         for _ in range(150):
             gateway = simulation.random_.choice(simulation.gateways)
             units = simulation.random_.randint(1, MAX_UNITS)
-            if await _is_allowed(gateway, SpendRequest(RATE, units)):
+            if await _try_to_spend(gateway, SpendRequest(RATE, units)):
                 allowed.append((VirtualClock().monotonic_s(), units))
             await asyncio.sleep(simulation.random_.choice([0.0, 0.1, 0.1, 1.0, 15.0]))
         # A gateway that gets no response from the store limits its requests on its own.
@@ -328,6 +334,6 @@ def test_no_schedule_exceeds_a_rate_and_its_bursts(quality: NetworkQuality, seed
                 )
 
         await simulation.finish()
-        assert await _is_allowed(simulation.gateways[0], SpendRequest(RATE, RATE.capacity))
+        assert await _try_to_spend(simulation.gateways[0], SpendRequest(RATE, RATE.capacity))
 
     run_in_virtual_time(scenario())

@@ -2,6 +2,8 @@
 
 USER_BUCKET (a rate) and TOKEN_QUOTA have a capacity of 100 units, TENANT_BUCKET (a rate) of 1,000.
 Their leases have about ten units. The rates give back ten units a second.
+`try_to_spend` returns 0.0 if it has spent the units. If not, it returns the seconds to wait.
+`spend_repeatedly` returns how many of its requests were allowed.
 """
 
 import asyncio
@@ -105,14 +107,14 @@ async def test_concurrent_requests_wait_for_one_call(
 ) -> None:
     await asyncio.gather(*(gateway.leases.spend([SpendRequest(USER_BUCKET, 1)]) for _ in range(50)))
 
-    assert store.num_calls <= 3
+    assert store.num_calls <= 3  # for 50 requests
 
 
 async def test_refunded_units_may_be_spent_again(gateway: Gateway) -> None:
-    (spent,) = await gateway.leases.spend([SpendRequest(USER_BUCKET, 50)])
+    (charge,) = await gateway.leases.spend([SpendRequest(USER_BUCKET, 50)])
     await gateway.spend_repeatedly(SpendRequest(USER_BUCKET, 1), 50)
 
-    gateway.leases.settle(spent, 10)
+    gateway.leases.settle(charge, 10)
 
     assert await gateway.spend_repeatedly(SpendRequest(USER_BUCKET, 1), 50) == 40
 
@@ -180,8 +182,8 @@ async def test_refunds_of_units_spent_without_the_store_enlarge_no_lease(
 
     # Each of these requests costs one of the 100 units. The last nine are too few for ten more.
     for _ in range(91):
-        (spent,) = await gateway.leases.spend([SpendRequest(USER_BUCKET, 10)])
-        gateway.leases.settle(spent, 1)
+        (charge,) = await gateway.leases.spend([SpendRequest(USER_BUCKET, 10)])
+        gateway.leases.settle(charge, 1)
 
     assert await gateway.try_to_spend(SpendRequest(USER_BUCKET, 10)) > 0
 
@@ -193,7 +195,7 @@ async def test_an_unreachable_store_is_not_called_for_every_request(
 
     await gateway.spend_repeatedly(SpendRequest(USER_BUCKET, 1), 90)
 
-    assert store.num_calls <= 2
+    assert store.num_calls <= 2  # for 90 requests
 
 
 async def test_a_hanging_store_delays_requests_only_briefly(
@@ -246,7 +248,7 @@ async def test_rate_units_spent_without_the_store_are_not_settled_later(
     assert await gateway.spend_repeatedly(SpendRequest(USER_BUCKET, 1), 50) == 50
 
 
-async def test_many_keys_use_limited_memory_and_return_their_leases(
+async def test_many_buckets_use_limited_memory_and_return_their_leases(
     store: ManualClockLeaseStore,
 ) -> None:
     gateway = Gateway(store, max_buckets=50)

@@ -30,6 +30,7 @@ SECRET_CHECKS: Final[dict[str, Callable[..., object]]] = {
 
 
 def _gate(before: str = "", /, **checks: Callable[..., object]) -> LineGate:
+    """Return a gate with these checks; `before` is the text before the cursor on its line."""
     return LineGate(LineChecks(**checks), line_before=before)  # type: ignore[arg-type]  # by name
 
 
@@ -254,8 +255,9 @@ def test_a_long_line_takes_linear_time(text: str) -> None:
         find_pending_secret(text * (500_000 // len(text)), FileType.PYTHON)
 
 
+# A run of 11 characters with a digit is a possible token, and so is a run of 20 letters.
 @pytest.mark.parametrize(
-    ("line", "start"),  # None: nothing is held back
+    ("line", "start"),  # the index of the first character that is held back; None: nothing is
     [
         ("f(a_long_name_of_a_function", None),
         ("f(a_long_name_of_4_words", 2),

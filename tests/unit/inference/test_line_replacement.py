@@ -74,7 +74,8 @@ def test_the_replacement_turns_the_region_into_the_answer(
 ) -> None:
     edit = _propose(lines, "\n".join(answer), has_last_line=has_last_line)
 
-    before = _apply(lines, ProposedEdit(0, 0, "", 1), has_last_line=has_last_line)
+    edit_without_effect = ProposedEdit(0, 0, "", 1)
+    before = _apply(lines, edit_without_effect, has_last_line=has_last_line)
     after = before if edit is None else _apply(lines, edit, has_last_line=has_last_line)
     expected = "\n".join(answer) + ("" if has_last_line else "\n")
     assert after == expected or _ends_differently(after, expected, has_last_line=has_last_line)

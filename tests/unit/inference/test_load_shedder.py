@@ -22,6 +22,8 @@ FLOOR = 2  # the lowest limit of a pool with one replica
 
 
 class Gateway:
+    """The load shedder of a gateway with two pools, and its requests."""
+
     def __init__(self, *, max_num_seqs: int | None = None) -> None:
         self.clock = FakeClock()
         self.shedder: LoadShedder = make_load_shedder(
@@ -36,8 +38,8 @@ class Gateway:
         trace = trace or make_trace(self.clock)
         return self.shedder.admit(pool, make_request(**fields), trace)
 
-    def can_admit(self, **fields: Any) -> bool:
-        """Send a request that ends at once, and return whether it was not shed."""
+    def try_request(self, **fields: Any) -> bool:
+        """Send a request that ends at once; return False if it was shed."""
         try:
             with self.request(**fields):
                 return True
@@ -81,7 +83,7 @@ def gateway() -> Gateway:
 def test_an_idle_pool_admits_requests_with_any_trigger(gateway: Gateway) -> None:
     gateway.learn_a_small_limit()
 
-    assert all(gateway.can_admit(trigger=trigger) for trigger in Trigger)
+    assert all(gateway.try_request(trigger=trigger) for trigger in Trigger)
 
 
 def test_many_requests_served_in_time_are_admitted(gateway: Gateway) -> None:
@@ -101,7 +103,7 @@ def test_shed_requests_are_counted(gateway: Gateway) -> None:
     gateway.shedder.num_shed.clear()
     gateway.hold(int(gateway.limit))
 
-    gateway.can_admit(trigger=Trigger.AUTOMATIC)
+    gateway.try_request(trigger=Trigger.AUTOMATIC)
 
     assert gateway.shedder.num_shed == {(POOL, Mode.INLINE, Trigger.AUTOMATIC): 1}
 
@@ -135,7 +137,7 @@ def test_overdue_requests_lower_the_limit_before_their_response(gateway: Gateway
     limit_before = gateway.limit
 
     gateway.clock.pass_s(TARGET_MS * 1.5 / 1000)
-    gateway.can_admit()
+    gateway.try_request()  # makes the shedder check the requests in flight
 
     assert gateway.limit < min(limit_before, 20)
 
@@ -222,9 +224,9 @@ def test_prefetches_are_shed_before_automatic_and_manual_requests(gateway: Gatew
     max_in_flight = dict.fromkeys(Trigger, 0)
     num_in_flight = 1
     gateway.hold(1)
-    while gateway.can_admit(trigger=Trigger.MANUAL):
+    while gateway.try_request(trigger=Trigger.MANUAL):
         for trigger in Trigger:
-            if gateway.can_admit(trigger=trigger):
+            if gateway.try_request(trigger=trigger):
                 max_in_flight[trigger] = num_in_flight
         gateway.hold(1)
         num_in_flight += 1
@@ -237,23 +239,23 @@ def test_warm_ups_are_shed_like_prefetches(gateway: Gateway) -> None:
     gateway.learn_a_small_limit()
     gateway.hold(int(gateway.limit / 2) + 1)  # prefetches are shed from half of the limit on
 
-    assert not gateway.can_admit(is_warm_up=True, trigger=Trigger.MANUAL)
-    assert gateway.can_admit(trigger=Trigger.MANUAL)
+    assert not gateway.try_request(is_warm_up=True, trigger=Trigger.MANUAL)
+    assert gateway.try_request(trigger=Trigger.MANUAL)
 
 
 def test_a_full_pool_does_not_affect_another_pool(gateway: Gateway) -> None:
     gateway.learn_a_small_limit()
     gateway.hold(int(gateway.limit) + 1)
 
-    assert not gateway.can_admit()
-    assert gateway.can_admit(pool="demo-quality", mode=Mode.BLOCK)
+    assert not gateway.try_request()
+    assert gateway.try_request(pool="demo-quality", mode=Mode.BLOCK)
 
 
 def test_the_limit_is_reset_some_time_after_the_last_late_request(gateway: Gateway) -> None:
     gateway.learn_a_small_limit()
 
     gateway.clock.pass_s(RESET_AFTER_S + 1)
-    gateway.can_admit()
+    gateway.try_request()
 
     assert gateway.limit == INITIAL_PER_FLOOR * FLOOR
 
@@ -281,7 +283,8 @@ def test_a_slot_is_freed_after_any_exception(
 
 
 def test_manual_requests_of_one_tenant_leave_room_for_another_tenant(gateway: Gateway) -> None:
-    def is_admitted(principal: Principal) -> bool:
+    def try_to_hold(principal: Principal) -> bool:
+        """Keep a request in flight; return False if it was shed."""
         trace = make_trace(gateway.clock)
         trace.principal = principal
         try:
@@ -291,22 +294,22 @@ def test_manual_requests_of_one_tenant_leave_room_for_another_tenant(gateway: Ga
         return True
 
     busy_tenant = make_principal()
-    while is_admitted(busy_tenant):
+    while try_to_hold(busy_tenant):
         pass
 
-    assert is_admitted(make_principal(tenant_id=GLOBEX))
-    assert not is_admitted(busy_tenant)
+    assert try_to_hold(make_principal(tenant_id=GLOBEX))
+    assert not try_to_hold(busy_tenant)
 
 
 def test_prefetches_need_a_free_place_in_a_batch_of_the_engine() -> None:
     gateway = Gateway(max_num_seqs=3)
     gateway.hold(2)
-    assert gateway.can_admit(trigger=Trigger.PREFETCH)
+    assert gateway.try_request(trigger=Trigger.PREFETCH)
 
     gateway.hold(1)
 
-    assert not gateway.can_admit(trigger=Trigger.PREFETCH)
-    assert gateway.can_admit(trigger=Trigger.AUTOMATIC)
+    assert not gateway.try_request(trigger=Trigger.PREFETCH)
+    assert gateway.try_request(trigger=Trigger.AUTOMATIC)
 
 
 def test_the_first_limit_allows_one_running_and_one_waiting_batch() -> None:

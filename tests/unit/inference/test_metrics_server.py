@@ -88,7 +88,7 @@ async def test_the_event_loop_runs_between_metric_families() -> None:
     async with serve_metrics_page([iterate_families], host=HOST, port=port):
         _, _, text = await _get(port)
 
-    assert [f"caret_{number} {number}.0" in text for number in range(3)] == [True] * 3
+    assert all(f"caret_{number} {number}.0" in text for number in range(3))
 
 
 async def test_the_page_is_not_served_after_the_context_is_left() -> None:

@@ -25,9 +25,9 @@ def test_every_path_is_described_except_health_checks() -> None:
 def test_every_method_is_described() -> None:
     methods_by_path = {path: set(methods) for path, methods in build_openapi()["paths"].items()}
 
-    for path in methods_by_path:
+    for path, described_methods in methods_by_path.items():
         methods = OTHER_CONSUMERS[path].methods if path in OTHER_CONSUMERS else (b"POST",)
-        assert methods_by_path[path] == {method.decode().lower() for method in methods}
+        assert described_methods == {method.decode().lower() for method in methods}
 
 
 def test_every_schema_is_referenced() -> None:

@@ -78,13 +78,13 @@ async def test_an_outcome_of_an_unknown_completion_is_rejected() -> None:
         {"after_ms": -1},
         {"chars": 2**31},
         {"lines": -1},
-        {"edited_ratio": 0.1},
+        {"edited_ratio": 0.1},  # only for the event `persisted`
         {"display_ms": -1},
-        {"event": "accepted", "display_ms": 90},
-        {"event": "persisted", "after_ms": 30_000},
+        {"event": "accepted", "display_ms": 90},  # only for the event `shown`
+        {"event": "persisted", "after_ms": 30_000},  # without `edited_ratio`
         {"event": "persisted", "after_ms": 30_000, "edited_ratio": 1.01},
         {"event": "persisted", "after_ms": 30_000, "edited_ratio": -0.01},
-        {"event": "persisted", "after_ms": 13_000, "edited_ratio": 0.1},
+        {"event": "persisted", "after_ms": 13_000, "edited_ratio": 0.1},  # before the first span
         {"event": "persisted", "after_ms": 30_000, "edited_ratio": "half"},
     ],
 )

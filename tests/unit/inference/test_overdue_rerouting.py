@@ -19,7 +19,7 @@ from tests.fakes.pools import make_engine_request, make_pool
 from tests.fakes.requests import make_trace
 
 ONE, TWO = make_pool("http://one:1", "http://two:1").replicas
-LATE_S = 0.4  # a request without a first token by then is overdue
+LATE_S = 0.4  # after this time, a request without a first token is overdue
 LATER_S = LATE_S + 0.1
 WITH_FALLBACK = make_engine_request(
     replica=ONE, fallback_replicas=(TWO,), first_token_timeout_s=LATE_S

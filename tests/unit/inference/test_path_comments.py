@@ -160,5 +160,6 @@ def test_the_text_is_the_end_of_the_prompt(parts: list[str]) -> None:
     parsed_prompt = parse_path_comments(prompt)
 
     assert prompt.endswith(parsed_prompt.text)
+    # Nothing is cut off from a prompt that names no path.
     assert parsed_prompt.text == prompt or parsed_prompt.paths or "Path: " in prompt
     assert all(len(path) <= MAX_NAME_CHARS for path in parsed_prompt.paths)

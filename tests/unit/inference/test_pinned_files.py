@@ -7,8 +7,10 @@ from inference.completion.incoming_request import ContextFile
 from inference.completion.snippet import Snippet
 from tests.fakes.prompts import CODE, assemble_prompt, text_of
 
+# The number is the time of the last edit; only the order of these times counts.
 STYLE = ContextFile("docs/style.md", "Names say what a value is.\n", 0.0, is_pinned=True)
 TYPES = ContextFile("src/types.py", "class Order:\n    total: int\n", 0.0, is_pinned=True)
+# Far more text than the share of pinned files.
 LONG = tuple(
     ContextFile(f"pinned/{n}.md", f"Rule {n} of the repository.\n" * 100, 0.0, is_pinned=True)
     for n in range(8)
@@ -49,7 +51,7 @@ def test_an_open_file_that_is_pinned_appears_once() -> None:
     text = text_of(assemble_prompt(files=(unsaved, TYPES), repository="acme/shop"))
 
     assert text.count("src/types.py") == 1
-    assert "total: int" in text
+    assert "total: int" in text  # the pinned text, not the unsaved one
 
 
 def test_a_pinned_file_that_is_the_current_file_is_not_repeated() -> None:
@@ -62,7 +64,7 @@ def test_pinned_files_leave_most_of_the_budget() -> None:
     prompt = assemble_prompt(files=LONG, prefix=CODE, suffix=CODE)
 
     tokens = {segment.kind.value: segment.num_tokens for segment in prompt.segments}
-    assert 800 < tokens["pinned_files"] <= 900  # at most 45% of 2,000 tokens
+    assert 800 < tokens["pinned_files"] <= 900  # at most 45% of the fast tier's 2,000 tokens
     assert tokens["prefix"] > 400
     assert tokens["suffix"] > 200
 

@@ -43,6 +43,8 @@ WRITER = PromptWriter(
 )
 KEY = generate_key(KeyKind.DEVELOPER)
 SECRET = "hunter2"
+# More than the 8,192 tokens of WRITER's context. A raw prompt is never shortened to fit.
+TOO_LONG: dict[str, Any] = {"prefix": "x " * 9_000, "is_raw": True}
 
 
 @dataclass
@@ -125,9 +127,7 @@ async def test_the_key_is_checked_before_the_policy() -> None:
 async def test_the_policy_is_checked_before_the_prompt() -> None:
     client = FakeClient()
 
-    await Gateway(policy=make_policy(features=frozenset())).serve(
-        client, prefix="x " * 9_000, is_raw=True
-    )
+    await Gateway(policy=make_policy(features=frozenset())).serve(client, **TOO_LONG)
 
     assert client.ends == ["feature_disabled"]
 
@@ -135,7 +135,7 @@ async def test_the_policy_is_checked_before_the_prompt() -> None:
 async def test_a_prompt_that_is_too_long_never_reaches_an_engine() -> None:
     gateway, client = Gateway(), FakeClient()
 
-    await gateway.serve(client, prefix="x " * 9_000, is_raw=True)
+    await gateway.serve(client, **TOO_LONG)
 
     assert client.ends == ["prompt_too_long"]
     assert gateway.engine.requests == []
@@ -184,6 +184,7 @@ async def test_text_sent_before_the_engine_disconnects_is_kept() -> None:
     await gateway.serve(client)
 
     assert ("".join(client.texts), client.ends) == ("b", ["done"])
+    # The finish reason of a text that is cut off; the filter reason says why it is.
     assert gateway.endings == [(FinishReason.LENGTH, "")]
     (record,) = gateway.journal.records
     assert isinstance(record, CompletionRecord)

@@ -1,4 +1,4 @@
-"""`policy` frames, with which a client avoids sending excluded files."""
+"""`policy` frames, which tell a client which files it must not send."""
 
 import json
 
@@ -16,6 +16,7 @@ EXCLUSION = {"*": ("**/.env", "legal/**"), "shop": ("**/.env", "prices/*"), "mil
 
 
 async def request_policy(editor: Editor, repository: object) -> list[object]:
+    """Request the policy of a repository. Return all frames that the editor got so far."""
     frame = {"type": "policy", "repository": repository}
     await editor.connection.on_frame(json.dumps(frame))
     return list(editor.frames)

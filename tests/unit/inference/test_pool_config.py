@@ -79,10 +79,12 @@ def test_a_replica_may_have_further_fields(tmp_path: Path) -> None:
         kv_replay="tcp://10.0.0.3:5558",
         speculation=SpeculationMethod.NGRAM,
         max_num_seqs=8,
+        # `kv_connector` is only checked, not stored.
     )
 
 
 def test_the_batch_size_of_a_pool_is_the_sum_of_its_replicas_sizes(tmp_path: Path) -> None:
+    # The size serves as the port, too, so that the two replicas differ.
     tables = (f'{{ url = "http://h:{size}", max_num_seqs = {size} }}' for size in (8, 16))
     pool_with_sizes = FAST.replace("replicas = [", f"replicas = [{', '.join(tables)}, ")
 
@@ -109,7 +111,7 @@ def test_a_replica_of_two_pools_is_listed_once(tmp_path: Path) -> None:
         "10.0.0.1:8000",
         "engine.example.com",
     ]
-    assert pools.list_replicas(min_replicas=3) == ()
+    assert pools.list_replicas(min_replicas=3) == ()  # each pool has only two replicas
 
 
 def _with_first_replica(replica: str) -> str:
@@ -157,7 +159,7 @@ def _suffix_replica(field: str) -> str:
 
 
 # For each name: the file, and a part of the error message. A connector leaks
-# if tenants share its cache.
+# if tenants share its cache. #2880 is an issue of LMCache.
 BAD_FILES = {
     "suffix decoding with vLLM's default": (
         _with_first_replica('{ url = "http://10.0.0.9:8000", speculation = "suffix" }') + QUALITY,
@@ -172,7 +174,7 @@ BAD_FILES = {
         "speculation",
     ),
     "a connector that leaks": (_with_connector("LMCacheConnectorV1"), "#2880"),
-    "another connector that leaks": (_with_connector("HF3FSKVConnector"), "tenants share them"),
+    "another connector that leaks": (_with_connector("HF3FSKVConnector"), "tenants share its"),
     "an unknown connector": (_with_connector("MultiConnector"), "it is not known"),
     "events by HTTP": (
         _with_first_replica('{ url = "http://10.0.0.9:8000", kv_events = "http://10.0.0.9:5557" }')
@@ -241,7 +243,7 @@ BAD_FILES = {
 def test_an_invalid_file_is_rejected_with_its_error(tmp_path: Path, name: str) -> None:
     text, message = BAD_FILES[name]
     path = tmp_path / "pools.toml"
-    path.write_bytes(text.encode(errors="surrogateescape"))
+    path.write_bytes(text.encode(errors="surrogateescape"))  # "\udcff" becomes the byte 0xff
 
     with pytest.raises(BadSetting, match=message) as rejected:
         read_pool_config(path)
@@ -283,6 +285,7 @@ def test_allowed_replica_hosts_apply_to_their_pool(tmp_path: Path) -> None:
 def test_the_edit_format_is_the_named_one_or_that_of_the_model_family(
     tmp_path: Path, line: str, edit_format: str | None
 ) -> None:
+    # The line belongs to the last pool of the file, the one of the tier quality.
     pools = read_pool_config(_write(tmp_path, FAST + QUALITY + line + "\n"))
 
     assert pools.find_shared(Tier.QUALITY).edit_format == edit_format

@@ -1,4 +1,8 @@
-"""The replicas of a pool: those that are listed, discovered or added, and match the majority."""
+"""The replicas of a pool: those that are listed, discovered or added, and match the majority.
+
+The pools file lists a replica, or a DNS name whose addresses are discovered. Operators add others.
+`reconcile(checks_all=False)` does not ask accepted replicas for their identity again.
+"""
 
 import asyncio
 from dataclasses import replace
@@ -77,7 +81,7 @@ async def test_a_failed_resolution_removes_no_replica() -> None:
     fleet.network.set_addresses("engines", ["10.0.0.1", "10.0.0.2"])
     await fleet.pool_members.reconcile()
 
-    fleet.network.addresses.clear()
+    fleet.network.addresses.clear()  # now the resolution fails
     await fleet.pool_members.reconcile()
 
     assert fleet.names() == [ONE, TWO]
@@ -100,7 +104,7 @@ async def test_a_change_of_the_pool_is_reported_once() -> None:
     [
         (identity(model="other"), MismatchReason.MODEL),
         (identity(root="/models/demo-2"), MismatchReason.VERSION),
-        (identity(context=2048), MismatchReason.CONTEXT_LENGTH),
+        (identity(max_context_tokens=2048), MismatchReason.CONTEXT_LENGTH),
         (identity(token_ids=(5, 6)), MismatchReason.TOKENIZER),
         (identity(token_ids=TOKEN_IDS[::-1]), MismatchReason.TOKENIZER),
         (identity(block_tokens=16), MismatchReason.BLOCK_SIZE),
@@ -165,6 +169,7 @@ async def test_a_replica_without_identity_is_accepted() -> None:
 
 
 async def test_an_engine_that_starts_after_its_gateway_stays_in_the_pool() -> None:
+    """A listed replica that does not respond is left to its circuit breaker."""
     fleet = _make_fleet(ONE, TWO)
     del fleet.network.identities[TWO]
 
@@ -194,6 +199,7 @@ async def test_a_known_replica_is_not_identified_again() -> None:
 
 
 def _with_allowed_hosts(*hosts: str) -> Fleet:
+    """Return a fleet that lists ONE, and to which operators may add replicas at these hosts."""
     pool = replace(make_pool(f"http://{ONE}"), allowed_replica_hosts=hosts)
     fleet = Fleet(_pools(pool))
     fleet.network.identities = {name: identity() for name in (ONE, TWO)}
@@ -270,9 +276,8 @@ async def test_a_removed_addition_gets_no_requests() -> None:
 async def test_the_pools_file_takes_precedence_over_an_addition() -> None:
     fleet = _with_allowed_hosts("10.0.0.0/24")
 
-    fleet.pool_members.set_added(
-        {"demo-fast": [Replica(ONE, f"http://{ONE}", kv_events=f"tcp://{TWO}")]}
-    )
+    addition = Replica(ONE, f"http://{ONE}", kv_events=f"tcp://{TWO}")
+    fleet.pool_members.set_added({"demo-fast": [addition]})
     await fleet.pool_members.reconcile()
 
     (replica,) = fleet.catalog.by_name["demo-fast"].replicas
@@ -304,7 +309,7 @@ async def test_a_replica_added_during_a_reconciliation_waits_for_its_identificat
     may_respond = fleet.network.hold_response(ONE)
 
     reconciliation = asyncio.create_task(fleet.pool_members.reconcile())
-    await asyncio.sleep(0)
+    await asyncio.sleep(0)  # the reconciliation begins without TWO
     fleet.pool_members.set_added({"demo-fast": [Replica(TWO, f"http://{TWO}")]})
     may_respond.set()
     await reconciliation
@@ -320,7 +325,7 @@ async def test_a_replica_discovered_in_a_reconciliation_waits_for_its_identifica
     fleet.network.set_addresses("engines", ["10.0.0.1", "10.0.0.2"])
 
     reconciliation = asyncio.create_task(fleet.pool_members.reconcile())
-    await asyncio.sleep(0.01)
+    await asyncio.sleep(0.01)  # the reconciliation now waits for the identity of TWO
     fleet.pool_members.set_added({})  # updates the members while the reconciliation runs
     names_before_response = fleet.names()
     may_respond.set()
@@ -334,7 +339,7 @@ async def test_reconciliations_run_one_after_the_other() -> None:
     may_respond = fleet.network.hold_response(ONE)
 
     reconciliations = [asyncio.create_task(fleet.pool_members.reconcile()) for _ in range(2)]
-    await asyncio.sleep(0.01)
+    await asyncio.sleep(0.01)  # the first reconciliation now waits for ONE
     num_requests = fleet.network.requested_replicas.count(ONE)
     may_respond.set()
     await asyncio.gather(*reconciliations)
@@ -353,13 +358,9 @@ async def test_an_added_replica_must_state_its_identity() -> None:
     assert fleet.rejection_reasons()[TWO] == MismatchReason.NO_IDENTITY
 
 
-@pytest.mark.parametrize(
-    "address",
-    [TWO, "10.0.0.0:8000"],
-    ids=["sorted after the listed replica", "sorted before the listed replica"],
-)
+@pytest.mark.parametrize("address", [TWO, "10.0.0.0:8000"], ids=["after ONE", "before ONE"])
 async def test_added_replicas_do_not_count_for_the_majority(address: str) -> None:
-    """They do not count even if they outnumber the listed replicas when a gateway starts."""
+    """They do not count even if they outnumber ONE when a gateway starts, in any sort order."""
     fleet = _with_allowed_hosts("10.0.0.0/24")
     added_names = [address, THREE]
     for name in added_names:
@@ -388,9 +389,9 @@ async def test_an_added_replica_is_rejected_once_a_listed_replica_contradicts_it
     assert (names_before, fleet.names()) == ([ONE, TWO], [ONE])
 
 
-async def test_an_undecodable_response_counts_as_unreachable() -> None:
+async def test_a_replica_whose_host_name_is_invalid_counts_as_unreachable() -> None:
     fleet = _with_allowed_hosts("10.0.0.0/24")
-    fleet.network.failing[TWO] = UnicodeError("label too long")
+    fleet.network.failing[TWO] = UnicodeError("label too long")  # of a host name
 
     fleet.pool_members.set_added({"demo-fast": [Replica(TWO, f"http://{TWO}")]})
     await fleet.pool_members.reconcile()

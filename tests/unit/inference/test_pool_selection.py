@@ -180,6 +180,7 @@ def test_the_model_of_another_tenants_dedicated_pool_gets_the_error_of_an_unknow
 
     assert messages[0] == messages[1]
     assert selector.list_models(globex, Tier.FAST) == ["small", "large"]
+    # The first model is the default, here the model of the pool that is assigned to acme.
     assert selector.list_models(acme, Tier.FAST) == ["tuned", "small", "large"]
 
 

@@ -51,10 +51,10 @@ def test_nearly_all_of_the_prompt_is_unchanged_while_lines_are_typed(
         assemble_prompt(
             writer,
             prefix=CODE[:num_chars_before] + typed_text[:end],
-            suffix=")" * (end % 2) + "\n" + CODE,
+            suffix=")" * (end % 2) + "\n" + CODE,  # editors add and remove closing brackets
             files=files,
         )
-        for end in range(1, len(typed_text), 3)
+        for end in range(1, len(typed_text), 3)  # a prompt after every third character
     ]
 
     shares = _unchanged_shares(prompts)
@@ -77,11 +77,14 @@ def test_an_edit_in_one_file_keeps_the_files_before_it_in_place() -> None:
     files = [ContextFile(f"{name}.py", f"{name} = 1\n" * 20, 0) for name in "abc"]
     before = assemble_prompt(prefix="x", files=tuple(files))
 
-    files.insert(0, replace(files.pop(), text="c = 2\n"))
+    edited_file = replace(files.pop(), text="c = 2\n")
+    files.insert(0, edited_file)  # the most recently edited file comes first in a request
     after = assemble_prompt(prefix="x", files=tuple(files))
 
-    shared = text_of(before)[: round(_unchanged_shares([before, after])[0] * len(text_of(before)))]
-    assert "b.py" in shared
+    (unchanged_share,) = _unchanged_shares([before, after])
+    text = text_of(before)
+    # The share counts tokens. In characters it is about the same.
+    assert "b.py" in text[: round(unchanged_share * len(text))]
 
 
 @pytest.mark.parametrize("rest_of_line", ["", ")", '"),', "]: ", "});", "\r", "`)"])
@@ -202,11 +205,13 @@ def test_a_variant_has_its_own_layout_and_shares() -> None:
     prompt = assemble(WRITER, make_admitted(PRINCIPAL, variant=variant, **fields))
 
     assert text_of(prompt).startswith("<|fim_prefix|>")
-    # The suffix has a tenth of 2,000 tokens. Its default share is 400 tokens.
+    # In this layout, the suffix is near the end. It gets a tenth of the 2,000 tokens, about 200,
+    # instead of the default 400. A few markers follow it.
     assert 0 < len(prompt.token_ids) - prompt.token_ids.index(SUFFIX_ID or 0) < 320
 
 
 def test_a_variant_may_rank_files_by_similarity() -> None:
+    # Not all of these files fit into the prompt. The prefix resembles the last one.
     files = tuple(
         ContextFile(f"{name}.py", f"{name} = {name}_reader({name}_path)\n" * 60, 0)
         for name in ("apple", "banana", "cherry", "lemon", "grape", "melon")

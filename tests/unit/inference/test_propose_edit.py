@@ -29,7 +29,7 @@ SUFFIX = "return w * 2\n"
 # The editable region without changes, and with the edit EDIT.
 LINES = "def area(width):\n    return w * 2\n"
 WIDTH = "def area(width):\n    return width * 2\n"
-EDIT = ProposedEdit(1, 2, "    return width * 2\n", num_changed_chars=4)
+EDIT = ProposedEdit(start_line=1, end_line=2, text="    return width * 2\n", num_changed_chars=4)
 TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 
 
@@ -195,6 +195,7 @@ async def test_a_line_whose_secret_the_model_did_not_see_stays(
     assert trace.filter_reason == (FilterReason.SECRET if is_withheld else "")
 
 
+# The user typed the line "return w * 2", or changed "width" to "w * 2" in it.
 TYPED = (RecentEdit("a.py", 1, "    \n", "    return w * 2\n"),)
 RENAMED = (RecentEdit("a.py", 1, "    return width\n", "    return w * 2\n"),)
 
@@ -248,7 +249,7 @@ async def test_the_original_of_a_pasted_line_can_be_deleted() -> None:
 
     trace = await _run(make_answer("x = 1\n\n\n\nimport os\n"), recent_edits=(pasted,), **fields)
 
-    assert trace.edit == ProposedEdit(0, 1, "", 9)
+    assert trace.edit == ProposedEdit(0, 1, "", num_changed_chars=len("import os"))
 
 
 async def test_the_rest_of_the_line_after_the_region_end_is_ignored() -> None:

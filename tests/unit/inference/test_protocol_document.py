@@ -25,6 +25,8 @@ def _expected_cell(state: CompletionState, event: CompletionEvent) -> str:
     next_state = TRANSITIONS[state].get(event)
     if next_state is not None:
         return next_state.value
+    # A client may send an event in any state; the gateway refuses it if the table has no state for
+    # it. The gateway's own events cannot occur in such states.
     return "refused" if event in CLIENT_EVENTS else "-"
 
 

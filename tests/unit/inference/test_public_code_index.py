@@ -41,6 +41,7 @@ PUBLIC = _code(400)
 
 @pytest.fixture
 def index(tmp_path: Path) -> PublicCodeIndexFile:
+    """Write two files to `repositories`, one of them PUBLIC, and return their index."""
     folder = tmp_path / "repositories" / "one"
     folder.mkdir(parents=True)
     (folder / "a.py").write_text(PUBLIC)
@@ -93,6 +94,7 @@ def test_a_growing_copy_is_found(index: PublicCodeIndexFile) -> None:
     matches = [matcher.feed(character) for character in PUBLIC[:800]]
 
     assert True in matches
+    # PUBLIC contains white space, which CERTAIN_CHARS does not count.
     assert matches.index(True) < 2 * CERTAIN_CHARS
 
 

@@ -255,7 +255,8 @@ async def test_a_request_with_shown_text_is_an_action_however_it_ended() -> None
 
 
 async def test_without_limits_nothing_is_counted() -> None:
-    client = SequentialClient(quotas := make_quotas(), make_principal())
+    quotas = make_quotas()
+    client = SequentialClient(quotas, make_principal())
 
     assert await client.count_admitted() == 100
     assert quotas.leases.num_buckets == 0

@@ -37,6 +37,7 @@ async def send_event(
     key: str = KEY.text,
     **fields: Any,
 ) -> FakeServer:
+    """Report an event, as the Tabby client does. `fields` replace or extend the body."""
     body = {"type": kind, "completion_id": identifier, "choice_index": 0, "view_id": "v", **fields}
     return await send_request(gateway, f"/v1/events{query}", body, key=key)
 

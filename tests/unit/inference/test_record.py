@@ -21,6 +21,7 @@ from tests.fakes.tenants import ACME, ADA, make_principal
 
 
 def _identify(trace: RequestTrace) -> None:
+    """Let the trace have a user and a valid request: without both, there is no record."""
     trace.principal, trace.request = make_principal(), make_request()
 
 
@@ -171,8 +172,8 @@ def test_a_record_contains_ids_timings_and_counts() -> None:
             cached_tokens=16,
             generated_tokens=5,
             assemble_ms=1.0,
-            first_token_ms=12.0,
-            engine_ms=10.0,
+            first_token_ms=12.0,  # 1 + 10 + 1: until the text was sent
+            engine_ms=10.0,  # until the first token of the engine
             total_ms=32.0,
             admitted_ms=1.0,
             routed_ms=1.0,

@@ -158,7 +158,9 @@ def test_other_texts_do_not_end_in_a_private_key(text: str) -> None:
 
 
 def test_text_without_private_keys_is_the_same_object() -> None:
-    assert redact_private_keys(text := "the private key of a house\n") is text
+    text = "the private key of a house\n"
+
+    assert redact_private_keys(text) is text
 
 
 def test_a_long_line_is_searched_in_parts() -> None:
@@ -184,8 +186,8 @@ def test_every_plugin_of_the_library_is_used_or_excluded_on_purpose() -> None:
         for plugin in (*redact.SHORT_TOKENS, *redact.LONG_TOKENS)
     }
 
-    # Public IP addresses are not secrets (ADR 0025).
     handled_separately = {"base", "basic_auth", "high_entropy_strings", "keyword", "private_key"}
+    # Public IP addresses are not secrets (ADR 0025).
     assert plugins - used_plugins - handled_separately == {"ip_public"}
 
 
@@ -203,9 +205,11 @@ def test_every_pattern_of_a_plugin_for_long_tokens_requires_a_long_run(
 ) -> None:
     """These plug-ins search only lines with a run of LONG_RUN_CHARS token characters."""
     for regex in plugin.denylist:
-        lengths = [int(text) for text in re.findall(r"\](?:\{)(\d+)", regex.pattern)]
+        # The number in `[0-9A-Z]{16}`: how many token characters there are at least.
+        lengths = [int(text) for text in re.findall(r"\]\{(\d+)", regex.pattern)]
         # The keys of AWS have a fixed beginning, AKIA, before the counted characters.
-        assert max(lengths) + len(re.findall(r"AKIA", regex.pattern)) * 4 >= redact.LONG_RUN_CHARS
+        num_fixed_chars = regex.pattern.count("AKIA") * len("AKIA")
+        assert max(lengths) + num_fixed_chars >= redact.LONG_RUN_CHARS
 
 
 # A part has 2,000 characters and begins 1,800 characters after the part before it.
@@ -242,6 +246,7 @@ def test_a_json_web_token_longer_than_the_overlap_of_two_parts_is_removed_from_a
 
 def test_the_rest_of_a_token_after_the_end_of_a_part_is_removed() -> None:
     token = "pypi-AgEIcHlwaS5vcmc" + "Ab1_" * 150
+    # The token begins before character 2,000, the end of the first part, and ends after it.
     line = f"{'a = 1; ' * 240} {token} {'x = 1; ' * 400}"
 
     redacted = redact_line(line, PYTHON)

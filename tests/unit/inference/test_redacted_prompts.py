@@ -128,6 +128,7 @@ def test_a_raw_prompt_without_secrets_is_unchanged() -> None:
 
 
 def test_a_rejected_raw_prompt_is_not_searched_for_secrets() -> None:
+    # This text is too long for the model. Searching it takes more than a tenth of a second.
     started_s = time.thread_time()
     with pytest.raises(BadRequest):
         assemble_prompt(prefix=_LINE * 2_500, is_raw=True)

@@ -51,7 +51,7 @@ def _first_repeated(*lines: str) -> int | None:
         ("ababa", 4),
         ("abcabca", 6),
         ("abcdabcda", 8),
-        ("abcdeabcdea", None),
+        ("abcdeabcdea", None),  # sequences of more than four lines are not detected
         ("xaba", None),
         ("aab", None),
     ],

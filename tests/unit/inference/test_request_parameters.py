@@ -30,7 +30,7 @@ async def test_markers_among_stop_strings_are_ignored() -> None:
     ("path", "body"),
     [
         ("/infill", {"input_prefix": "a", "n_predict": 0, "response_fields": []}),
-        ("/api/generate", {"model": "m", "stream": False}),
+        ("/api/generate", {"model": "m", "stream": False}),  # Ollama's request to load a model
         ("/api/generate", {"prompt": "a", "options": {"num_predict": 0}, "stream": False}),
         ("/v1/completions", {"prompt": "a", "suffix": "z", "max_tokens": 0}),
         ("/v1/completions", {"prompt": "a", "max_tokens": 0}),
@@ -40,6 +40,7 @@ async def test_markers_among_stop_strings_are_ignored() -> None:
     ],
 )
 async def test_a_warm_up_gets_an_empty_response(path: str, body: dict[str, Any]) -> None:
+    """A request for no tokens, or without a prompt, is a warm-up."""
     gateway = FakeGateway()
 
     server = await send_request(gateway, path, body)
@@ -50,7 +51,7 @@ async def test_a_warm_up_gets_an_empty_response(path: str, body: dict[str, Any])
     assert gateway.engine.requests == []
     # Only fill-in-the-middle prompts have a stable part, which is prefilled later.
     has_stable_part = "input_prefix" in body or "suffix" in body or path == "/v1/fim/completions"
-    assert gateway.plane.warmup_queue.num_waiting == has_stable_part
+    assert gateway.plane.warmup_queue.num_waiting == (1 if has_stable_part else 0)
 
 
 def _find_text(response: Any) -> Any:
@@ -90,7 +91,7 @@ async def test_a_negative_or_missing_limit_means_the_default(
         ("/v1/completions", {"prompt": ""}, "prompt"),
         ("/v1/completions", {}, "prompt"),
         ("/v1/completions", {"prompt": []}, "prompt"),
-        ("/v1/completions", {"prompt": ["a"] * 21}, "prompt"),
+        ("/v1/completions", {"prompt": ["a"] * 21}, "prompt"),  # at most 20 prompts
         ("/v1/completions", {"prompt": ["a", ""]}, "prompt"),
         ("/v1/completions", {"prompt": [1, 2]}, "prompt[0]"),
         ("/v1/completions", {"prompt": [""]}, "prompt"),
@@ -99,7 +100,7 @@ async def test_a_negative_or_missing_limit_means_the_default(
         ("/v1/completions", {"prompt": "a", "max_tokens": 1.5}, "max_tokens"),
         ("/v1/completions", {"prompt": "a", "n": "two"}, "n"),
         ("/v1/completions", {"prompt": "a", "stop": [1]}, "stop[0]"),
-        ("/v1/completions", {"prompt": "a", "stop": "x" * 65}, "stop"),
+        ("/v1/completions", {"prompt": "a", "stop": "x" * 65}, "stop"),  # at most 64 characters
         ("/v1/completions", {"segments": {"suffix": "a"}}, "segments.prefix"),
         ("/v1/chat/completions", {"messages": []}, "messages"),
         ("/v1/chat/completions", {"messages": [{"role": "user"}]}, "messages[0].content"),
@@ -116,7 +117,8 @@ async def test_an_invalid_field_is_named(path: str, body: dict[str, Any], field:
     assert (server.status, gateway.engine.requests) == (400, [])
     assert f"{field} " in server.body.decode()
     error = json.loads(server.body)
-    if path.startswith("/v1/"):  # the other protocols have no field for it
+    if path.startswith("/v1/"):  # errors of the other protocols have no field `param`
+        # OpenAI's errors are in the field `error`. Mistral's are the whole body.
         assert error.get("error", error)["param"] == field
 
 
@@ -137,6 +139,7 @@ async def test_an_unsupported_parameter_is_named_in_the_rejection(
 ) -> None:
     gateway = FakeGateway()
 
+    # Only chats read `messages`.
     server = await send_request(gateway, path, {"messages": _CHAT, **body})
 
     assert (server.status, server.error_code) == (400, "unsupported_parameter")

@@ -20,6 +20,7 @@ async def test_a_prompt_for_another_model_is_rendered_for_this_model_without_exc
     await send_request(gateway, path, {"prompt": prompt, "raw": True})
 
     assert read_engine_prompt(gateway).startswith("<|file_sep|>b.py\nseen")
+    # The markers of this model, in its own layout, which puts the suffix before the prefix.
     assert read_engine_prompt(gateway).endswith("<|fim_prefix|><|fim_suffix|>s<|fim_middle|>p")
 
 

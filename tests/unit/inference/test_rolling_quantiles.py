@@ -34,7 +34,7 @@ def test_each_second_is_dropped_separately() -> None:
 
     counts = []
     for second in range(NUM_SLOTS, 2 * NUM_SLOTS):
-        times.quantile(0.5, now_s=second + 0.5)
+        times.quantile(0.5, now_s=second + 0.5)  # drops the second that is too old by now
         counts.append(times.count)
 
     assert counts == list(range(NUM_SLOTS - 1, -1, -1))

@@ -121,7 +121,7 @@ def test_a_pool_with_only_ejected_replicas_is_routed_as_before() -> None:
         assert _replica_by_path(router) == before
 
 
-async def test_waiting_warm_ups_eject_no_replica() -> None:
+async def test_waiting_warm_ups_eject_no_replica() -> None:  # a warm-up needs a running task
     clock = FakeClock()
     router = _router(clock)
     before = _replica_by_path(router)
@@ -136,7 +136,7 @@ def _late_requests(
 ) -> Iterator[None]:
     """Let requests wait at these replicas beyond their first-token timeout."""
     with ExitStack() as stack:
-        for replica in MAX_CONSECUTIVE_LATE * replicas:
+        for replica in replicas * MAX_CONSECUTIVE_LATE:  # so many late requests at each
             attempt = router.replicas.attempt(
                 replica, is_preemptible=is_preemptible, first_token_timeout_s=1.0
             )
@@ -160,13 +160,14 @@ def test_under_light_load_a_file_stays_at_the_replica_with_its_prefix() -> None:
 def test_the_requests_of_a_full_replica_go_to_its_fallback() -> None:
     router = _router()
     request = _route(router, path="busy.py")
+    (fallback,) = request.fallback_replicas
 
     with ExitStack() as stack:
         for _ in range(MIN_CAPACITY):
             stack.enter_context(router.replicas.attempt(request.replica))
-        spilled = [_route(router, path="busy.py").replica for _ in range(3)]
+        replicas = [_route(router, path="busy.py").replica for _ in range(3)]
 
-    assert spilled == list(request.fallback_replicas) * 3
+    assert replicas == [fallback] * 3
 
 
 def test_the_request_contains_the_number_in_flight_at_the_replica() -> None:
@@ -200,6 +201,7 @@ def test_the_replica_with_clearly_more_cached_tokens_is_chosen() -> None:
     before = route(router, admitted, prompt)
     (other_replica,) = before.fallback_replicas
 
+    # The difference is more than MIN_GAIN_TOKENS.
     _cache(router, before.replica, num_tokens=100, salt=before.salt)
     _cache(router, other_replica, num_tokens=300, salt=before.salt)
     after = route(router, admitted, prompt)
@@ -250,13 +252,15 @@ def test_cached_blocks_of_another_tenant_do_not_count() -> None:
 
 def _cache(router: Router, replica: Replica, *, num_tokens: int, salt: str) -> None:
     """Report that the replica has cached the first tokens of the prompt `range(400)`."""
+    block_tokens = 4
+    num_blocks = num_tokens // block_tokens
     router.index.add_replica(replica.url).apply(
         BlockStored(
-            block_hashes=list(range(num_tokens // 4)),
+            block_hashes=list(range(num_blocks)),
             parent_block_hash=None,
             token_ids=list(range(num_tokens)),
-            block_size=4,
-            extra_keys=[[salt], *[None] * (num_tokens // 4 - 1)],
+            block_size=block_tokens,
+            extra_keys=[[salt], *[None] * (num_blocks - 1)],  # only the first block has the salt
         )
     )
 

@@ -6,7 +6,6 @@ import msgspec
 import pytest
 
 from inference.completion.incoming_request import ChatMessage, ContextFile
-from inference.completion.request import CompletionRequest
 from inference.completion.segment import Segment, SegmentKind
 from inference.completion.snippet import Snippet
 from inference.context.prompt.model_formats.layout import LAYOUTS
@@ -63,13 +62,12 @@ def test_a_raw_prompt_or_chat_is_one_segment(fields: dict[str, Any], kind: Segme
     assert prompt.segments == (Segment(kind, len(prompt.token_ids)),)
 
 
-def _build_prompt_segments(
-    cached_tokens: int | None, *, request: CompletionRequest | None = None
-) -> PromptSegments:
+def _build_prompt_segments(cached_tokens: int | None) -> PromptSegments:
+    """Return the segments of a prompt with one of two files, of which the engine cached a part."""
     trace = make_trace()
     prompt = Prompt(
-        [0] * 12,
-        [],
+        token_ids=[0] * 12,
+        stop_token_ids=[],
         is_single_line=True,
         num_files=1,
         segments=(
@@ -77,8 +75,8 @@ def _build_prompt_segments(
             Segment(SegmentKind.PREFIX, 4),
         ),
     )
-    trace.mark_received(request or make_request(files=FILES))
-    trace.mark_admitted(make_admitted(files=FILES[:1]))
+    trace.mark_received(make_request(files=FILES))
+    trace.mark_admitted(make_admitted(files=FILES[:1]))  # the policy excludes the other file
     trace.mark_assembled(prompt)
     trace.record_chunk(generated_tokens=1, cached_tokens=cached_tokens)
     prompt_segments = build_meta(trace, include_prompt_segments=True).prompt_segments

@@ -71,6 +71,7 @@ def test_a_sent_message_is_due_again_later(
     assert was_due_before
     assert not was_due_early
     assert queue.is_due(sent_message.key, is_query=is_query)
+    # A file and the query for it have separate times.
     assert queue.is_due(sent_message.key, is_query=not is_query)
 
 

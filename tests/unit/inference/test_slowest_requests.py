@@ -56,14 +56,14 @@ def test_records_contain_no_user_and_no_key() -> None:
 def test_the_number_of_records_is_limited_and_the_slowest_are_kept() -> None:
     clock, slowest = _with_requests()
 
-    for slot in range(12):
+    for period in range(12):
         for number in range(200):
             slowest.add(
                 make_slow_completion(
-                    150.0 + number + slot, request_id=RequestId(f"{slot}-{number}")
+                    150.0 + number + period, request_id=RequestId(f"{period}-{number}")
                 )
             )
-        clock.pass_s(299)  # a second less than a slot lasts
+        clock.pass_s(299)  # 12 * 299 s are less than an hour, so no slot expires
 
     # A slot lasts five minutes and has at most 20 records; an hour touches at most 13 slots.
     assert slowest.num_records <= 13 * 20

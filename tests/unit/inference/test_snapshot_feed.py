@@ -191,7 +191,7 @@ UNREADABLE = {
     "a newer schema": msgspec.msgpack.encode(
         {**msgspec.msgpack.decode(encode_snapshot(make_snapshot())), "invented_later": 1}
     ),
-    "broken text": b"\x81\xa4slug\xa2\xff\xfe",
+    "broken text": b"\x81\xa4slug\xa2\xff\xfe",  # {"slug": two bytes that are not UTF-8}
 }
 
 
@@ -229,7 +229,7 @@ class _PubSub:
 
 
 class _FlakyRedis(FakeRedis):
-    """Fails this many times before it responds."""
+    """Fails `num_failures` times before it responds."""
 
     def __init__(self, *, num_failures: int) -> None:
         super().__init__()

@@ -225,6 +225,10 @@ def test_a_watcher_of_another_tenant_is_not_notified() -> None:
 def _with_overrides(
     *overrides: PolicyOverride, indexes: dict[UserId, tuple[int, ...]]
 ) -> TenantSnapshot:
+    """Return a snapshot with a key of Ada, a key of Alice and a service key.
+
+    `indexes` says which of the overrides apply to each user.
+    """
     keys = (make_credential(KEY), make_credential(ALICE_KEY, key_id="k2", user_id=ALICE))
     service = make_credential(SERVICE_KEY, key_id="k3", user_id=None)
     return replace(make_snapshot(*keys, service), overrides=overrides, override_indexes=indexes)
@@ -266,14 +270,15 @@ def test_a_removed_override_no_longer_applies() -> None:
     snapshot_store = make_store()
     snapshot_store.replace(_with_overrides(NO_CHAT, indexes={ADA: (0,)}))
 
-    snapshot_store.replace(replace(make_snapshot(make_credential(KEY)), version=2))
+    snapshot_store.replace(make_snapshot(make_credential(KEY), version=2))
 
     assert _policy_of(snapshot_store, KEY) == make_policy()
+    # The new snapshot has no key of Alice.
     assert snapshot_store.find_credentials(ALICE_KEY.lookup_id) == ()
 
 
 def _with_budgets(*budgets: HardBudget) -> TenantSnapshot:
-    return replace(_with_overrides(indexes={}), spending=SpendingLimits((), budgets))
+    return replace(_with_overrides(indexes={}), spending=SpendingLimits(budgets=budgets))
 
 
 def _budgets_of(snapshot_store: SnapshotStore, key: ParsedKey) -> list[str]:
@@ -284,6 +289,7 @@ def _budgets_of(snapshot_store: SnapshotStore, key: ParsedKey) -> list[str]:
 def test_a_credential_has_the_budgets_that_apply_to_its_user() -> None:
     snapshot_store = make_store()
 
+    # Each budget has an ID, a scope, a limit in micros, and the users whose spending counts.
     snapshot_store.replace(
         _with_budgets(
             HardBudget("both", BudgetScope.TEAM, 1, (ADA, ALICE)),
@@ -312,12 +318,9 @@ def test_the_snapshot_of_a_request_names_no_other_user() -> None:
 def test_users_with_one_policy_and_different_budgets_share_the_policy() -> None:
     snapshot_store = make_store()
     snapshot = _with_overrides(NO_CHAT, indexes={ADA: (0,), ALICE: (0,)})
+    budget = HardBudget("b", BudgetScope.USER, 1, (ADA,))
 
-    snapshot_store.replace(
-        replace(
-            snapshot, spending=SpendingLimits((), (HardBudget("b", BudgetScope.USER, 1, (ADA,)),))
-        )
-    )
+    snapshot_store.replace(replace(snapshot, spending=SpendingLimits(budgets=(budget,))))
 
     assert _policy_of(snapshot_store, KEY) is _policy_of(snapshot_store, ALICE_KEY)
     assert _budgets_of(snapshot_store, ALICE_KEY) == []

@@ -36,7 +36,7 @@ class FakeReader:
             ),
             0.0,
         )
-        self.positions = [0.0, 0.0]
+        self.positions = [0.0, 0.0]  # accepted tokens, by their position in the draft
         self.is_unreachable = False
 
     async def read(self, _replica: Replica) -> Mapping[str, list[float]] | None:
@@ -79,7 +79,6 @@ def _make_tracker(reader: FakeReader) -> SpeculationTracker:
 
 async def _train_tracker(
     *,
-    accepted: float = 10,
     max_foreign_tokens: int = 0,
     pool: Pool = MIXED,
     clock: FakeClock | None = None,
@@ -88,9 +87,10 @@ async def _train_tracker(
 ) -> SpeculationTracker:
     """Return a tracker after forty windows with 100 drafted tokens each.
 
-    The windows alternate between Python, of which 90 drafted tokens are accepted, and HTML, of
-    which `accepted` are. In each window, the engine also generates up to `max_foreign_tokens` for
-    requests of other gateways. 70% of the tokens drafted for these requests are accepted.
+    A window is the time between two polls. The windows alternate between Python, of which 90
+    drafted tokens are accepted, and HTML, of which 10 are. In each window, the engine also
+    generates up to `max_foreign_tokens` for requests of other gateways. 70% of the tokens drafted
+    for these requests are accepted.
     """
     reader = FakeReader()
     speculation = SpeculationTracker(
@@ -103,7 +103,7 @@ async def _train_tracker(
     random_ = random.Random(20261126)
     await speculation.poll()
     for number in range(40):
-        language, num_accepted = ("html", accepted) if number % 2 else ("python", 90)
+        language, num_accepted = ("html", 10) if number % 2 else ("python", 90)
         num_foreign = random_.randint(0, max_foreign_tokens)
         _complete(speculation, _trace(language, 100))
         reader.generate(
@@ -134,7 +134,7 @@ async def test_a_language_falls_back_after_minutes_and_returns_when_its_estimate
     assert not speculation.is_profitable(MIXED.name, "html")
     assert speculation.is_profitable(MIXED.name, "python")
 
-    clock.pass_s(3 * HALF_LIFE_S)  # without requests, the estimate decays
+    clock.pass_s(3 * HALF_LIFE_S)  # without requests, the estimate fades
     await speculation.poll()
     assert speculation.is_profitable(MIXED.name, "html")
 
@@ -144,6 +144,7 @@ async def test_a_language_is_tried_again_and_falls_back_again_if_its_acceptance_
 ):
     clock = FakeClock()
     speculation = await _train_tracker(clock=clock, fallback_after_s=300, retry_after_s=600)
+    # A second before the next try: after 300 s there is a fallback, which lasts for 600 s.
     clock.pass_s(299 + 600)
     await speculation.poll()
 

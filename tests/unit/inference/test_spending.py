@@ -108,6 +108,7 @@ async def test_an_exhausted_budget_rejects_all_requests() -> None:
 async def test_the_budget_of_a_prompt_decides_how_much_is_reserved() -> None:
     quotas = make_quotas(prompt_tokens={Tier.FAST: 30_000, Tier.QUALITY: 4_000})
 
+    # A prompt of 30,000 tokens may cost more than this budget, 22,560 micros.
     code = await _request(quotas, make_principal(spending=_spending_limits(10 * MAX_COST)))
 
     assert code == FinishReason.BUDGET_EXCEEDED
@@ -159,13 +160,14 @@ async def test_a_budget_is_charged_with_the_actual_cost() -> None:
 
 
 async def test_cached_tokens_cost_less() -> None:
-    quotas, principal = make_quotas(), make_principal(spending=_spending_limits(MAX_COST))
+    quotas, principal = make_quotas(), make_principal(spending=_spending_limits(MAX_COST + 204))
     trace = _trace_of_usage(2_000, 2_000, 1)
 
-    codes = [await _request(quotas, principal, trace=trace) for _ in range(2)]
+    codes = [await _request(quotas, principal, trace=trace) for _ in range(3)]
 
-    # The first request costs 204 micros. The rest of the budget is less than the maximum cost.
-    assert codes == ["", FinishReason.BUDGET_EXCEEDED]
+    # A request costs 204 micros, and reserves its maximum cost. At the price of tokens that are not
+    # cached, 2,004 micros, the budget would already be too small for the second request.
+    assert codes == ["", "", FinishReason.BUDGET_EXCEEDED]
 
 
 @pytest.mark.parametrize("mode", [Mode.INLINE, Mode.FIM, Mode.BLOCK, Mode.DOCSTRING])
@@ -191,11 +193,9 @@ async def test_a_chat_gets_an_error() -> None:
 
 
 async def test_the_smallest_of_several_budgets_decides() -> None:
-    clock = FakeClock()
-    store = FakeLeaseStore(clock)
     principal = make_principal(spending=_spending_limits(100 * MAX_COST, 1))
 
-    assert await _request(make_quotas(clock, store), principal) == FinishReason.BUDGET_EXCEEDED
+    assert await _request(make_quotas(), principal) == FinishReason.BUDGET_EXCEEDED
 
 
 async def test_a_user_budget_applies_only_to_its_user() -> None:
@@ -213,7 +213,7 @@ async def test_a_team_budget_applies_to_all_its_users() -> None:
 
     codes = [
         await _request(quotas, make_principal(user_id=user, spending=spending), trace=full)
-        for user in (ADA, ALICE, ADA, ALICE, None)
+        for user in (ADA, ALICE, ADA, ALICE, None)  # None: a service key, which is in no team
     ]
 
     assert codes == ["", "", FinishReason.BUDGET_EXCEEDED, FinishReason.BUDGET_EXCEEDED, ""]
@@ -291,8 +291,8 @@ async def test_a_price_applies_from_its_time() -> None:
 
 
 async def test_a_model_with_a_price_of_its_own_reserves_and_costs_that_price() -> None:
-    higher = TierPrices(*(10 * price for price in (1_000_000, 100_000, 4_000_000)))
-    prices = TokenPrices(0, dict.fromkeys(Tier, PRICES), {"large": higher})
+    higher = TierPrices(prompt=10_000_000, cached_prompt=1_000_000, generated=40_000_000)
+    prices = TokenPrices(0, dict.fromkeys(Tier, PRICES), model_prices={"large": higher})
     spending = SpendingLimits((prices,), _spending_limits(12 * MAX_COST).budgets)
     quotas, principal = make_quotas(), make_principal(spending=spending)
 

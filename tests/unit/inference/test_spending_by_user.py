@@ -96,6 +96,7 @@ def test_each_user_of_many_budgets_is_stored_once() -> None:
 
 
 def test_a_snapshot_without_budgets_is_readable_by_the_previous_release() -> None:
+    # The previous release rejects fields that it does not know, such as `budgets_of`.
     document = msgspec.msgpack.decode(encode_snapshot(make_snapshot(spending=SpendingLimits())))
 
     assert document.get("spending", {}) == {}

@@ -8,10 +8,13 @@ from hypothesis import strategies as st
 
 from inference.context.tokenization.split_points import AFTER_NEWLINE, BEFORE_NEWLINE, SplitRule
 
+# The same rules as regular expressions: split after a line break that no other line break follows,
+# or before a line break that follows a non-blank character.
 EXPRESSIONS = {
     "after": (AFTER_NEWLINE, re.compile(r"(?<=\n)(?=[^\r\n])")),
     "before": (BEFORE_NEWLINE, re.compile(r"(?<=\S)(?=\n)")),
 }
+# Python also counts \x1c and \u2028 as line breaks, but these rules do not.
 TEXTS = st.text(alphabet="a. \n\r\t\x1c\u2028", max_size=30)
 with_each_expression = pytest.mark.parametrize("name", EXPRESSIONS)
 

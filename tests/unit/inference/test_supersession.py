@@ -45,7 +45,7 @@ async def test_a_newer_request_for_the_same_file_supersedes_the_older(
         {"is_warm_up": True},
         {"principal": make_principal(user_id=ALICE)},
         {"principal": make_principal(tenant_id=GLOBEX, user_id=GUS)},
-        {"principal": make_principal(tenant_id=GLOBEX)},
+        {"principal": make_principal(tenant_id=GLOBEX)},  # the same user in another tenant
     ],
 )
 async def test_a_request_with_another_file_mode_trigger_or_user_supersedes_nothing(
@@ -96,7 +96,7 @@ async def test_an_older_request_that_is_processed_later_is_superseded(
     older = await gateway.begin_request()
 
     assert await gateway.is_over(older)
-    assert older.end == "dropped"
+    assert older.end == "dropped"  # before it began: its successor was already in flight
     assert not await gateway.is_over(newer)
 
 

@@ -197,10 +197,13 @@ EXCERPT_BYTES: Final = 2_000  # enough for the parsed excerpts; the whole class 
 def _check_in_large_class(completion: str) -> tuple[bool, CountingParser]:
     """Check a completion in the middle of a class of 5,000 lines."""
     return_line = LARGE_CLASS.index("        return self.g", len(LARGE_CLASS) // 2)
-    cursor = return_line + len("        ")
     parser = CountingParser(make_parser(Grammar.PYTHON))
+    # The cursor is on a new line above the line with `return`.
     syntax = SyntaxChecker(
-        Grammar.PYTHON, parser, prefix=LARGE_CLASS[:cursor], suffix="\n" + LARGE_CLASS[cursor:]
+        Grammar.PYTHON,
+        parser,
+        prefix=LARGE_CLASS[:return_line] + "        ",
+        suffix="\n" + LARGE_CLASS[return_line:],
     )
     return syntax.is_valid(completion), parser
 
@@ -223,7 +226,7 @@ def test_an_invalid_line_of_a_large_file_needs_two_short_parses() -> None:
 
 def test_a_broken_file_is_parsed_with_the_completion_and_without_it() -> None:
     parser = CountingParser(make_parser(Grammar.PYTHON))
-    prefix = f"{METHOD}\ndef f(:\n    pass\n\n\ndef g(a):\n    return "
+    prefix = f"{METHOD.format(0)}\ndef f(:\n    pass\n\n\ndef g(a):\n    return "
     syntax = SyntaxChecker(Grammar.PYTHON, parser, prefix=prefix, suffix="\n")
 
     assert syntax.is_valid("a")
@@ -308,7 +311,7 @@ def test_text_that_cannot_be_parsed_is_valid() -> None:
     syntax = SyntaxChecker(Grammar.YAML, make_parser(Grammar.YAML), prefix=deep, suffix="\n")
 
     assert syntax.is_valid("a]: }")
-    assert not syntax.has_block_ended("a]: }", 0)
+    assert not syntax.has_block_ended("a]: }", line_start=0)
 
 
 def test_a_line_that_parses_too_slowly_is_valid() -> None:

@@ -62,8 +62,8 @@ def test_a_window_keeps_most_of_the_text_that_fits() -> None:
 
     kept_chars = [len(tail(SOURCE[:end], max_chars=4_000)) for end in ends]
 
-    # To begin at an anchor, a window skips few lines on average (ANCHOR_EVERY), and never more than
-    # MAX_SKIPPED_SHARE of its whole lines.
+    # To begin at an anchor, a window skips few lines on average (see ANCHOR_EVERY), and never more
+    # than MAX_SKIPPED_SHARE of its whole lines. All lines within the limit but the first are whole.
     min_whole_lines_chars = 4_000 - max(map(len, SOURCE.splitlines(keepends=True)))
     assert sum(kept_chars) / len(kept_chars) > 0.75 * 4_000
     assert min(kept_chars) >= (1 - MAX_SKIPPED_SHARE) * min_whole_lines_chars

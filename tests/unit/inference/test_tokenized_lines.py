@@ -1,7 +1,9 @@
 """Windows over tokenized lines: the lines next to the cursor that fit into the prompt.
 
-An anchor is a line with which a window may begin. Only the text of the line decides whether it is
-an anchor, so a window keeps its beginning while the user types.
+`slide` returns the end of the text up to the limit. `anchor` returns an end that begins with an
+anchor if possible. An anchor is a line with which a window may begin. Only the text of the line
+decides whether it is an anchor, so a window keeps its beginning while the user types.
+`clip_beginning` returns the beginning of the text after the cursor.
 """
 
 from collections.abc import Sequence
@@ -28,7 +30,7 @@ PYTHON = FileType.PYTHON
 WRITER = make_prompt_writer()
 
 
-def _passage(lines: Sequence[str]) -> TokenizedLines:
+def _tokenize_by_character(lines: Sequence[str]) -> TokenizedLines:
     """Return lines in which each character is a token."""
     return join_lines(lines, [[*line.encode()] for line in lines])
 
@@ -37,11 +39,11 @@ def _passage(lines: Sequence[str]) -> TokenizedLines:
 def test_a_window_is_an_end_of_the_text_within_the_limit(
     lines: list[str], typed_ids: list[int] | None, max_tokens: int
 ) -> None:
-    passage = _passage(lines)
-    all_tokens = [*passage.token_ids, *(typed_ids or ())]
+    tokenized = _tokenize_by_character(lines)
+    all_tokens = [*tokenized.token_ids, *(typed_ids or ())]
 
-    slid = passage.slide(typed_ids, max_tokens=max_tokens)
-    anchored = passage.anchor(typed_ids, max_tokens=max_tokens, is_whole=False)
+    slid = tokenized.slide(typed_ids, max_tokens=max_tokens)
+    anchored = tokenized.anchor(typed_ids, max_tokens=max_tokens, is_whole=False)
 
     assert slid.token_ids == (all_tokens[-max_tokens:] if max_tokens else [])
     assert slid.token_ids[len(slid.token_ids) - len(anchored.token_ids) :] == anchored.token_ids
@@ -52,12 +54,13 @@ def test_a_window_is_an_end_of_the_text_within_the_limit(
 def test_an_anchored_window_keeps_most_of_the_lines_that_fit(
     lines: list[str], typed_ids: list[int] | None, max_tokens: int
 ) -> None:
-    passage = _passage(lines)
+    tokenized = _tokenize_by_character(lines)
 
-    window = passage.anchor(typed_ids, max_tokens=max_tokens, is_whole=False)
+    window = tokenized.anchor(typed_ids, max_tokens=max_tokens, is_whole=False)
 
+    # A line of which only a part fits is left out.
     longest = max(map(len, lines), default=0)
-    num_fitting = min(max_tokens, len(passage.token_ids) + len(typed_ids or ()))
+    num_fitting = min(max_tokens, len(tokenized.token_ids) + len(typed_ids or ()))
     assert len(window.token_ids) >= (1 - MAX_SKIPPED_SHARE) * (num_fitting - longest)
 
 
@@ -65,44 +68,44 @@ def test_an_anchored_window_keeps_most_of_the_lines_that_fit(
 def test_a_clipped_beginning_is_whole_lines_within_the_limit(
     lines: list[str], typed_ids: list[int] | None, max_tokens: int
 ) -> None:
-    passage = _passage(lines)
-    all_tokens = [*(typed_ids or ()), *passage.token_ids]
+    tokenized = _tokenize_by_character(lines)
+    all_tokens = [*(typed_ids or ()), *tokenized.token_ids]
 
-    beginning = passage.clip_beginning(typed_ids or [], max_tokens=max_tokens)
+    beginning = tokenized.clip_beginning(typed_ids or [], max_tokens=max_tokens)
 
     assert beginning == all_tokens[: len(beginning)]
     assert len(beginning) <= max_tokens
     if len(beginning) < min(max_tokens, len(all_tokens)):
-        assert len(beginning) - len(typed_ids or ()) in passage.starts
+        assert len(beginning) - len(typed_ids or ()) in tokenized.starts
 
 
 def test_a_window_begins_with_the_first_anchor_that_fits() -> None:
-    passage = _passage([*NO_ANCHORS[:5], ANCHORS[0], *NO_ANCHORS[5:20]])
+    tokenized = _tokenize_by_character([*NO_ANCHORS[:5], ANCHORS[0], *NO_ANCHORS[5:20]])
 
     # The limit excludes the first lines, but not the anchor.
-    window = passage.anchor([0], max_tokens=len(passage.token_ids) - 6, is_whole=True)
+    window = tokenized.anchor([0], max_tokens=len(tokenized.token_ids) - 6, is_whole=True)
 
     assert window.token_ids[: len(ANCHORS[0])] == [*ANCHORS[0].encode()]
 
 
 def test_a_text_that_fits_is_kept_from_its_beginning() -> None:
-    passage = _passage([NO_ANCHORS[0], ANCHORS[0], *NO_ANCHORS[1:20]])
+    tokenized = _tokenize_by_character([NO_ANCHORS[0], ANCHORS[0], *NO_ANCHORS[1:20]])
 
     # is_whole=False: these lines are only the end of the text, so the window begins with an anchor.
-    whole_text = passage.anchor([0], max_tokens=1_000, is_whole=True)
-    anchored_text = passage.anchor([0], max_tokens=1_000, is_whole=False)
+    whole_text = tokenized.anchor([0], max_tokens=1_000, is_whole=True)
+    anchored_text = tokenized.anchor([0], max_tokens=1_000, is_whole=False)
 
-    assert whole_text.token_ids == [*passage.token_ids, 0]
+    assert whole_text.token_ids == [*tokenized.token_ids, 0]
     assert anchored_text.token_ids == whole_text.token_ids[len(NO_ANCHORS[0]) :]
 
 
 def test_the_unstable_part_begins_at_the_last_anchor_before_the_current_line() -> None:
-    passage = _passage([NO_ANCHORS[0], ANCHORS[0], ANCHORS[1]])
+    tokenized = _tokenize_by_character([NO_ANCHORS[0], ANCHORS[0], ANCHORS[1]])
     before = len(NO_ANCHORS[0]) + len(ANCHORS[0])
 
-    typing = passage.anchor([0], max_tokens=1_000, is_whole=True)
+    typing = tokenized.anchor([0], max_tokens=1_000, is_whole=True)
     # Without a line that is being typed, the current line is the last one, just finished.
-    finished = passage.anchor(None, max_tokens=1_000, is_whole=True)
+    finished = tokenized.anchor(None, max_tokens=1_000, is_whole=True)
 
     assert typing.unstable_from == before
     assert finished.unstable_from == len(NO_ANCHORS[0])
@@ -115,8 +118,8 @@ def test_only_the_part_of_a_long_text_that_may_fit_is_encoded() -> None:
     last = cache.get_last_lines(CODE, PYTHON, max_tokens=500)
     first = cache.get_first_lines(CODE, PYTHON, max_tokens=500)
 
-    for passage in (last, first):
-        assert 500 < len(passage.token_ids) < 1_000
+    for tokenized in (last, first):
+        assert 500 < len(tokenized.token_ids) < 1_000
     all_tokens = writer.tokenizer.encode(CODE)
     assert all_tokens[-len(last.token_ids) :] == last.token_ids
     assert all_tokens[: len(first.token_ids)] == first.token_ids

@@ -1,4 +1,9 @@
-"""Computed values are cached for a limited time, within size limits, and for one partition."""
+"""Computed values are cached for a limited time, within size limits, and for one partition.
+
+A partition belongs to a tenant, or to a user in strict isolation. It has two generations: new and
+used values are in the young one. The young one becomes the old one after LIFETIME_S, or when it is
+full.
+"""
 
 import asyncio
 
@@ -23,8 +28,8 @@ def _cache(clock: FakeClock) -> TtlCache[str]:
     return TtlCache(clock, max_weight=MAX_WEIGHT, weigh=len)
 
 
-def _is_computed(cache: TtlCache[str], partition: PartitionKey, number: int, size: int = 1) -> bool:
-    """Get the value with this number; return True if it was not cached and had to be computed."""
+def _get(cache: TtlCache[str], partition: PartitionKey, number: int, size: int = 1) -> str:
+    """Get the value with this number. Return "cached", or "computed" if it was not in the cache."""
     computed = []
 
     def compute() -> str:
@@ -32,7 +37,7 @@ def _is_computed(cache: TtlCache[str], partition: PartitionKey, number: int, siz
         return "x" * size
 
     cache.get_or_compute(Digest(b"%d" % number), compute, partition=partition)
-    return bool(computed)
+    return "computed" if computed else "cached"
 
 
 def _weight(cache: TtlCache[str]) -> int:
@@ -52,37 +57,38 @@ def test_the_size_is_limited() -> None:
     cache = _cache(FakeClock())
 
     for number in range(200):
-        _is_computed(cache, PartitionKey(b"%d" % (number % 20)), number, size=50)
+        _get(cache, PartitionKey(b"%d" % (number % 20)), number, size=50)
         # The latest value may exceed the limit until the next call.
         assert cache._weight == _weight(cache) <= MAX_WEIGHT + 50
 
 
 def test_a_partition_has_at_most_a_quarter_and_evicts_no_values_of_others() -> None:
     cache = _cache(FakeClock())
-    _is_computed(cache, ADA_PARTITION, 0)
+    _get(cache, ADA_PARTITION, 0)
 
     for number in range(200):
-        _is_computed(cache, GUS_PARTITION, number, size=20)
+        _get(cache, GUS_PARTITION, number, size=20)
 
     # Each of the partition's two generations may exceed its limit by one value of 20. Ada's value
     # weighs 1.
     assert _weight(cache) <= MAX_WEIGHT * MAX_SHARE + 2 * 20 + 1
-    assert not _is_computed(cache, ADA_PARTITION, 0)
+    assert _get(cache, ADA_PARTITION, 0) == "cached"
 
 
 def test_a_value_used_again_counts_once() -> None:
     cache = _cache(FakeClock())
+    # The values 0 and 1 are used again, so that they move from the old generation to the young one.
     for number in (*range(8), 0, 1, *range(8, 14), 0, 1):
-        _is_computed(cache, ADA_PARTITION, number, size=20)
+        _get(cache, ADA_PARTITION, number, size=20)
 
     assert cache._weight == _weight(cache)
-    assert not _is_computed(cache, ADA_PARTITION, 0, size=20)
+    assert _get(cache, ADA_PARTITION, 0, size=20) == "cached"
 
 
 def test_expired_values_are_evicted() -> None:
     clock = FakeClock()
     cache = _cache(clock)
-    _is_computed(cache, ADA_PARTITION, 0)
+    _get(cache, ADA_PARTITION, 0)
 
     clock.pass_s(2 * LIFETIME_S)
     cache.evict_expired()
@@ -93,7 +99,7 @@ def test_expired_values_are_evicted() -> None:
 def test_a_late_eviction_does_not_extend_the_lifetime() -> None:
     clock = FakeClock()
     cache = _cache(clock)
-    _is_computed(cache, ADA_PARTITION, 0)
+    _get(cache, ADA_PARTITION, 0)
 
     clock.pass_s(1.9 * LIFETIME_S)
     cache.evict_expired()

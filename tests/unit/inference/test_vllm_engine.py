@@ -138,7 +138,7 @@ COMPLETE = _sending(*PARTS)
     ("count", "generated", "cached"), [(2**70, 8, 3), (-5, 0, 0), (9, 8, 3), (2, 2, 2)]
 )
 async def test_counts_are_limited_by_the_request(count: int, generated: int, cached: int) -> None:
-    usage = USAGE.replace(b'_tokens":2', b'_tokens":%d' % count)
+    usage = USAGE.replace(b'_tokens":2', b'_tokens":%d' % count)  # generated and cached
     async with _serving(_sending(event("a", "stop"), usage, DONE)) as (server, engine):
         chunks = await _collect(server, engine)
 

@@ -83,7 +83,7 @@ async def test_malformed_information_is_left_empty() -> None:
 
 async def test_an_unreachable_engine_is_distinguished_from_an_unknown_host_name() -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+        port = free.getsockname()[1]  # nothing listens here once the server is closed
 
     with pytest.raises(Unreachable) as unreachable:
         await _fetch(f"http://127.0.0.1:{port}")

@@ -38,6 +38,7 @@ OTHER_FILE = ContextFile("b.py", "def area(self):\n    return 1\n" * 40, edited_
 
 @pytest.fixture(autouse=True)
 def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a shed warm-up be tried again at once."""
     monkeypatch.setattr(warmup, "PAUSE_S", 0.0)
 
 
@@ -137,6 +138,7 @@ async def test_the_first_warm_up_of_a_tenant_precedes_the_second_of_another() ->
     async with _running(warmup_queue, pipeline):
         await wait_until(lambda: len(pipeline.arrivals) >= MAX_AT_ONCE)
 
+    # Two warm-ups may run at once (MAX_AT_ONCE).
     assert [arrival.draft.path for arrival in pipeline.arrivals] == ["1.py", "3.py"]
 
 
@@ -162,18 +164,18 @@ async def test_a_second_warm_up_is_cancelled_for_another_tenant() -> None:
         await wait_until(lambda: len(pipeline.arrivals) > MAX_AT_ONCE)
 
         assert [arrival.draft.path for arrival in pipeline.arrivals] == ["1.py", "2.py", "3.py"]
-        assert warmup_queue.num_waiting == 1
+        assert warmup_queue.num_waiting == 1  # the cancelled warm-up waits for its next try
 
 
 async def test_a_warm_up_between_two_attempts_yields_to_another_tenant_and_continues() -> None:
     warmup_queue = WarmupQueue(FakeClock())
-    busy, paths = asyncio.Event(), list[str]()
+    may_end, paths = asyncio.Event(), list[str]()
 
     async def warm(arrival: IncomingRequest) -> None:
         paths.append(arrival.draft.path)
         if arrival.draft.path.startswith("acme"):
-            await busy.wait()
-            if paths.count(arrival.draft.path) == 1:
+            await may_end.wait()
+            if paths.count(arrival.draft.path) == 1:  # the first attempt of this warm-up
                 raise CompletionDropped(FinishReason.SHED)
 
     async with _running(warmup_queue, warm):
@@ -181,7 +183,7 @@ async def test_a_warm_up_between_two_attempts_yields_to_another_tenant_and_conti
             warmup_queue.add_warmup(ACME, make_arrival(path=f"acme{number}.py"))
         await wait_until(lambda: len(paths) == MAX_AT_ONCE)
         warmup_queue.add_warmup(GLOBEX, make_arrival(path="globex.py"))
-        busy.set()
+        may_end.set()
         num_ended = await _wait_for_end(warmup_queue, MAX_AT_ONCE + 1)
 
     assert num_ended == {"warmed": MAX_AT_ONCE + 1}
@@ -248,7 +250,7 @@ def test_the_first_completion_of_a_repository_starts_a_warm_up() -> None:
     clock = FakeClock()
     warmup_queue = WarmupQueue(clock)
 
-    for repository in ("shop", "shop", "till", ""):
+    for repository in ("shop", "shop", "till", ""):  # "": unknown
         warmup_queue.on_request_admitted(
             make_admitted(repository=repository), make_arrival(clock=clock)
         )

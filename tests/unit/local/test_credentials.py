@@ -14,20 +14,25 @@ from caret.local.paths import EmbeddedPaths
 
 @pytest.fixture
 def paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> EmbeddedPaths:
-    """Put sockets into this test's own folder, so that nothing remains in the temporary folder."""
+    """Return the paths of a home that does not exist yet.
+
+    Its sockets, which are usually in the temporary folder, are in this test's own folder.
+    """
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     return EmbeddedPaths(tmp_path / "home")
 
 
-def _mode(path: Path) -> int:
+def _permission_bits(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
 def test_only_the_owner_may_read_the_files(paths: EmbeddedPaths) -> None:
     write_credentials(paths)
 
-    assert {_mode(folder) for folder in (paths.home, paths.secrets, paths.sockets)} == {0o700}
-    assert {_mode(file) for file in paths.secrets.iterdir()} == {0o600}
+    assert {_permission_bits(folder) for folder in (paths.home, paths.secrets, paths.sockets)} == {
+        0o700
+    }
+    assert {_permission_bits(file) for file in paths.secrets.iterdir()} == {0o600}
 
 
 def test_existing_credentials_are_kept(paths: EmbeddedPaths) -> None:
@@ -49,7 +54,8 @@ def test_database_urls_follow_a_moved_home(paths: EmbeddedPaths) -> None:
 
     new = conninfo_to_dict(moved.app_database_url.read_text().strip())
     assert new["password"] == old["password"]
-    assert new["host"] == str(moved.sockets) != old["host"]
+    assert new["host"] == str(moved.sockets)
+    assert new["host"] != old["host"]
 
 
 def test_the_two_roles_have_different_passwords(paths: EmbeddedPaths) -> None:

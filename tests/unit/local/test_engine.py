@@ -217,7 +217,7 @@ def test_load_shedding_targets_are_relaxed_only_on_a_cpu() -> None:
         (
             "(Worker pid=7) WARNING 11-26 13:48:22 [utils.py:255] This can cause an OSError: 24\n"
             "KeyboardInterrupt: terminated\n",
-            None,
+            None,  # neither a warning nor the end of the process is a cause
         ),
     ],
 )

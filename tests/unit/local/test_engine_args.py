@@ -1,6 +1,7 @@
 """CARET_ENGINE_ARGS: arguments that leak data are rejected in every spelling that vLLM accepts.
 
 Suffix decoding with a cache, and most KV connectors, would let tenants share cached data.
+`parse_engine_arguments` gets the arguments and the environment of the engine.
 """
 
 import pytest
@@ -65,7 +66,7 @@ def test_arguments_that_leak_data_are_rejected(name: str) -> None:
 
 def test_offloading_with_an_untested_connector_is_rejected() -> None:
     arguments = ("--kv-offloading-size", "4")
-    parse_engine_arguments(arguments, {})
+    parse_engine_arguments(arguments, {})  # with OffloadingConnector, vLLM's default
 
     with pytest.raises(BadSetting, match="SimpleCPUOffloadConnector"):
         parse_engine_arguments(arguments, {"VLLM_USE_SIMPLE_KV_OFFLOAD": "1"})
@@ -80,7 +81,7 @@ def test_connectors_whose_keys_contain_the_cache_salt_are_allowed(name: str) -> 
     ("arguments", "speculation"),
     [
         (("--seed", "7", "--max-num-seqs=4"), None),
-        (("--spec-method.x", "y"), None),
+        (("--spec-method.x", "y"), None),  # a part of an option that Caret does not know
         (("--speculative-config", '{"method":"ngram","num_speculative_tokens":3}'), "ngram"),
         (("--spec-model", "/models/draft", "--spec-tokens", "3"), "draft"),
         (("--speculative-config.model", "/models/draft"), "draft"),

@@ -49,6 +49,7 @@ def test_the_engines_use_the_tier_through_an_allowed_connector(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("CARET_KV_TIER_GB", "1")
+    # A tier of 1 GB needs 3 GB: this size for each of its two servers, and one GB more.
     monkeypatch.setattr(kv_tier, "read_free_bytes", lambda: 3 * 2**30)
 
     settings = settings_from_environment()

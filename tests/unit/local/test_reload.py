@@ -22,12 +22,13 @@ _ENTRIES = {
     CONSOLE: "caret.asgi, caret.urls, console.urls, console.api.urls, console.operator_admin.urls",
     GATEWAY: "caret.gateway_server, caret.composition.gateway_app",
     WORKER: "caret.celery, caret.settings, "
-    + ", ".join(str(path).replace("/", ".")[:-3] for path in _TASKS),
+    + ", ".join(".".join(path.with_suffix("").parts) for path in _TASKS),
 }
 # All programs import these files, but a change of them restarts no program.
 _SETUP = ("platform/caret/__init__.py", "platform/caret/local/")
-_APPS = ("console/__init__.py", "console/apps.py")  # the worker loads them too
-# A script that prints the files that a program imports.
+# The worker imports these files, too, but a change of them restarts only the console.
+_APPS = ("console/__init__.py", "console/apps.py")
+# A script that prints the files that a program imports. Only the gateway does not use Django.
 _PRINT_IMPORTS = """
 import os, sys
 os.environ["DJANGO_SETTINGS_MODULE"] = "caret.settings"
@@ -86,8 +87,9 @@ def test_a_saved_file_is_reported_by_its_path_in_the_repository(tmp_path: Path) 
     for folder in ("inference", "tenants", "console", "platform/caret"):
         (tmp_path / folder).mkdir(parents=True)
     changes = watch_changed_files(tmp_path)
-    next(changes)
+    next(changes)  # from now on, files are watched
 
     (tmp_path / "tenants" / "apps.py").write_text("")
 
+    # Steps without saved files yield an empty set.
     assert next(filter(None, changes)) == {"tenants/apps.py"}

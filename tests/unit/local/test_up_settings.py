@@ -106,9 +106,9 @@ def test_allowed_origins_can_be_set(monkeypatch: pytest.MonkeyPatch) -> None:
 
 # In a mixed plan, both engines serve both tiers, and only the last one speculates.
 PLANS = {
-    "1": EnginePlan((Tier.FAST,), ""),
-    "2": EnginePlan((Tier.FAST, Tier.QUALITY), ""),
-    "mixed": EnginePlan((Tier.FAST, Tier.FAST), "", is_mixed=True),
+    "1": EnginePlan((Tier.FAST,), sentence=""),
+    "2": EnginePlan((Tier.FAST, Tier.QUALITY), sentence=""),
+    "mixed": EnginePlan((Tier.FAST, Tier.FAST), sentence="", is_mixed=True),
 }
 
 

@@ -8,6 +8,7 @@ from caret.foundation.environment import BadSetting
 from caret.local.engines.engine import DEMO_MODEL, engine_from_environment
 
 WEIGHTS = (DEMO_MODEL / "model.safetensors").read_bytes()
+# The file begins with the length of its header: eight bytes, little-endian.
 DAMAGED = {
     "half of the file": (
         WEIGHTS[: len(WEIGHTS) // 2],

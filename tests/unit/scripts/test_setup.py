@@ -172,7 +172,7 @@ def test_lmcache_is_installed_again_only_if_its_lock_changes(
 ) -> None:
     monkeypatch.setenv("CARET_KV_TIER_GB", "1")
     commands: list[list[str]] = []
-    monkeypatch.setattr(setup, "run_step", lambda *step, **_: commands.append(step[2]))
+    monkeypatch.setattr(setup, "run_step", lambda _title, _next, command: commands.append(command))
 
     setup.install_kv_tier()
     lacked_after_installation = setup.lacks_kv_tier("cpu")

@@ -58,9 +58,9 @@ def test_a_policy_that_requires_a_path_blocks_requests_without_one() -> None:
 def test_each_override_is_named_with_its_rule() -> None:
     request = query(Mode.CHAT, path="src/keys/.env")
 
-    deciding_rules = rules(request, NamedOverride(TEAM, NO_CHAT), NamedOverride(USER, NO_KEYS))
+    blocking_rules = rules(request, NamedOverride(TEAM, NO_CHAT), NamedOverride(USER, NO_KEYS))
 
-    assert [(rule.policy_level, rule.code) for rule in deciding_rules] == [
+    assert [(rule.policy_level, rule.code) for rule in blocking_rules] == [
         (TENANT, "path_excluded"),
         (TEAM, "feature_disabled"),
         (USER, "path_excluded"),

@@ -135,6 +135,7 @@ def test_a_truncated_export_is_detected(length: int) -> None:
 
 
 def test_missing_entries_at_the_end_are_named() -> None:
+    # The first eleven lines are the header, eight entries, a signed head, and entry 9.
     assert verification_error(join(LINES[:11])) == "the entries 10 to 20 are missing"
 
 

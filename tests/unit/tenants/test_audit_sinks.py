@@ -145,7 +145,9 @@ def test_a_syslog_sequence_restarts_at_its_maximum() -> None:
 
 
 def test_a_syslog_test_message_has_no_sequence() -> None:
-    message = SinkMessage("x", TEST, "2026-11-21T12:00:00Z", None, {"kind": "test"})
+    message = SinkMessage(
+        id="x", kind=TEST, at="2026-11-21T12:00:00Z", sequence=None, data={"kind": "test"}
+    )
 
     assert b"- caret - audit.test - {" in build_syslog_frame(message)
 

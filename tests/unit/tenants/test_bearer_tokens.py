@@ -32,7 +32,8 @@ def test_generated_tokens_are_distinct() -> None:
 def test_the_repr_of_a_token_does_not_contain_its_text() -> None:
     token = create_token(BearerTokenKind.SCIM, TENANT)
 
-    assert token.text[8:] not in repr(token)
+    # The beginning of a token names its kind and its tenant. The rest is secret.
+    assert token.text[-40:] not in repr(token)
 
 
 @pytest.mark.parametrize("text", ["", "civ_", "civ_AAAA", "civ_é", "civ_" + "A" * 65, "A" * 64])

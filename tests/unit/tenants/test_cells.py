@@ -10,6 +10,7 @@ from tenants.compliance.exports.formats.cells import escape_csv_formulas, escape
 from tenants.compliance.exports.rows import ColumnType
 
 _FORMULA = "=HYPERLINK(A1)"
+# Spreadsheets also accept the full-width forms of these characters.
 _FORMULA_STARTS = ("=", "+", "-", "@", "＝", "＋", "－", "＠")
 
 

@@ -21,8 +21,8 @@ def body(template: str, count: int = 20) -> str:
 
 
 # For each path: the template of a file with two definitions, the line that fills their bodies, and
-# the beginning of the second definition. Each definition gets more than MIN_LINES, and the file
-# more than MAX_LINES.
+# the beginning of the second definition. Each definition gets enough lines for a chunk of its own,
+# and the file gets too many lines for a single chunk.
 LANGUAGES = {
     "a.py": ("def one():\n{}\n\ndef two():\n{}\n", "    a{} = work()", "def two"),
     "a.js": ("function one() {{\n{}}}\n\nfunction two() {{\n{}}}\n", "  work({});", "function two"),
@@ -98,6 +98,7 @@ def test_a_long_class_is_split_between_its_methods() -> None:
 
     chunks = split_into_chunks("a.py", f"class Work:\n{methods}")
 
+    # The first chunk is the head of the class with its first method.
     assert [chunk.text.strip().partition("(")[0] for chunk in chunks[1:]] == [
         f"def name{n}" for n in range(1, 6)
     ]

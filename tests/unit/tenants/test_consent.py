@@ -63,7 +63,7 @@ def test_the_tenant_consents_by_its_policy_and_the_current_text(
 
 
 @pytest.mark.parametrize(
-    ("receipts", "expected"),
+    ("statements", "expected"),
     [
         ([], NO_CONSENT),
         ([statement(ConsentKind.CONTENT_CAPTURE)], CAPTURE),
@@ -97,9 +97,9 @@ def test_the_tenant_consents_by_its_policy_and_the_current_text(
     ],
 )
 def test_the_last_statement_of_a_kind_counts(
-    receipts: list[ConsentStatement], expected: UserConsent
+    statements: list[ConsentStatement], expected: UserConsent
 ) -> None:
-    assert compute_user_consent(receipts) == expected
+    assert compute_user_consent(statements) == expected
 
 
 def test_user_and_tenant_must_both_consent() -> None:

@@ -26,10 +26,10 @@ BEGINS_AT = datetime(2026, 6, 1, tzinfo=UTC)  # a Monday
 TIMELINE = DemoTimeline(TENANT, "acme", BEGINS_AT, BEGINS_AT + timedelta(days=92, hours=12), seed=1)
 CODER = DemoDeveloper(
     TENANT,
-    UUID(int=1),
-    UUID(int=2),
-    "vscode",
-    ("python", "go"),
+    user_id=UUID(int=1),
+    key_id=UUID(int=2),
+    editor="vscode",
+    languages=("python", "go"),
     pace=300.0,
     acceptance_share=0.3,
 )

@@ -64,7 +64,9 @@ def test_a_field_changed_by_both_keeps_the_later_value_and_is_reported() -> None
     merged = merge_policies(base=DEFAULT_POLICY, proposed=own_policy, current=other_policy)
 
     assert merged.conflicts == ["retrieval"]
-    assert merged.policy.retrieval == ("mine",)
+    assert merged.policy.retrieval == (
+        "mine",
+    )  # the proposed policy is saved after the current one
 
 
 def test_the_same_change_by_both_is_no_conflict() -> None:

@@ -43,6 +43,7 @@ def test_no_period_is_unavailable_before_the_first_report() -> None:
 
 
 def test_a_period_lasts_until_the_capability_is_back() -> None:
+    # Each change says whether the capability is available from this time on.
     changes = [(False, day(1)), (True, day(3)), (False, day(5))]
 
     assert find_unavailable_periods(changes) == [

@@ -46,10 +46,12 @@ HEAD = InvoiceHeader(
         "Caret Cloud GmbH", ("Torstraße 12", "10119 Berlin"), "DE 301", "a@b.example"
     ),
     customer=InvoiceParty("Łódź <Robotics> & Σία", ("ul. Piotrkowska 104",), "PL 725"),
-    tax=InvoiceTax("VAT", 1_900),
+    tax=InvoiceTax("VAT", basis_points=1_900),
     payment=("IBAN DE02 1203 0000",),
     reason="",
 )
+# Each line has a code, a day, a quantity, a price in micros (of a seat for a month, or of a million
+# tokens), and an amount in micros.
 USAGE = [
     UsageLine("seats", date(2026, 10, 1), 42, 19_000_000, 25_741_935),
     UsageLine("fast.prompt", date(2026, 10, 9), 412_345_678, 150_000, 61_851_852),
@@ -150,11 +152,13 @@ def correction() -> InvoiceDocument:
     head = msgspec.structs.replace(
         HEAD, kind=DocumentKind.CREDIT_NOTE, corrects="ACME-000011", reason="An outage."
     )
-    return build_document(head, (), LedgerTotals(-500, 0, -95))
+    totals = LedgerTotals(subtotal_cents=-500, credit_cents=0, tax_cents=-95)
+    return build_document(head, (), totals)
 
 
 def with_credit() -> InvoiceDocument:
-    return build_document(HEAD, USAGE, LedgerTotals(8_765, 765, 1_520))
+    totals = LedgerTotals(subtotal_cents=8_765, credit_cents=765, tax_cents=1_520)
+    return build_document(HEAD, USAGE, totals)
 
 
 @pytest.mark.parametrize(
@@ -177,6 +181,7 @@ def test_a_pdf_contains_an_einvoice_that_matches_the_schema(
     assert einvoice.findtext(".//{*}ExchangedDocument/{*}TypeCode") == kind
     assert einvoice.findtext(".//{*}DuePayableAmount") == total
     assert einvoice.findtext(".//{*}SellerTradeParty//{*}CountryID") == "DE"
+    # Nobody pays a credit note, so it names no bank account.
     assert einvoice.findtext(".//{*}IBANID") == (
         None if kind == "381" else "DE02120300000000202051"
     )

@@ -14,6 +14,9 @@ from tenants.usage.requests.latency_explanation import LatencyExplanation, expla
 from tenants.usage.requests.waterfall import WIDTH, format_waterfall
 from tests.fakes.completions import make_completion
 
+# The time that the stages other than `generate` take until the first text.
+OTHER_STAGES_MS = 3
+
 
 def record(**fields: Any) -> CompletionRecord:
     """Return a fast completion of 120 ms. 1,880 of its 1,900 prompt tokens were cached."""
@@ -25,7 +28,7 @@ def slow(engine_ms: float = 400.0, **fields: Any) -> CompletionRecord:
     return record(
         **{
             "engine_ms": engine_ms,
-            "first_token_ms": engine_ms + 3,
+            "first_token_ms": engine_ms + OTHER_STAGES_MS,
             "total_ms": engine_ms + 80,
             **fields,
         }
@@ -191,7 +194,7 @@ def test_an_interruption_is_not_attributed_to_the_filter() -> None:
     [(Mode.INLINE, 101, True), (Mode.FIM, 149, False), (Mode.CHAT, 1_900, False)],
 )
 def test_each_mode_has_its_target(mode: Mode, first_ms: float, is_slow: bool) -> None:
-    explanation = explain_latency(slow(first_ms - 3, mode=mode))
+    explanation = explain_latency(slow(first_ms - OTHER_STAGES_MS, mode=mode))
 
     assert explanation.is_slow is is_slow
 
@@ -224,7 +227,7 @@ def test_the_waterfall_fits_its_width_and_shows_details_of_the_request() -> None
     assert "First text after 403.0 ms: slow (target 100 ms)." in waterfall
     (generate,) = (line for line in lines if line.strip().startswith("generate"))
     assert "400.0 ms ! of 60" in generate
-    assert "█" * 25 in generate
+    assert "█" * 25 in generate  # most of the width of the chart
 
 
 def test_the_waterfall_of_a_request_without_duration_says_that_no_text_was_sent() -> None:

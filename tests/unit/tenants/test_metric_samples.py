@@ -22,7 +22,10 @@ process_start_time_seconds 1000.0
 
 
 def _histogram(**counts: float) -> MetricSamples:
-    """Return a histogram: `b100=50` means 50 values up to 100 ms; `inf` is the number of all."""
+    """Return a histogram of the metric `first`.
+
+    `b100=50` means 50 values up to 100 ms; `inf` is the number of all values.
+    """
     buckets: dict[Labels, float] = {
         (("le", "+Inf" if name == "inf" else str(int(name[1:]) / 1000)),): float(value)
         for name, value in counts.items()
@@ -43,7 +46,7 @@ def test_samples_are_summed_by_labels() -> None:
 
 
 def test_a_page_without_metrics_is_rejected() -> None:
-    with pytest.raises(ValueError, match=r".+"):
+    with pytest.raises(ValueError, match=r".+"):  # with any message
         parse_metrics("<html>\n{{{ 1\n")
 
 

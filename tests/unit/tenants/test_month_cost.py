@@ -19,6 +19,7 @@ SEAT_MICROS = 30 * MICROS
 
 
 def tokens(day: date, micros: int) -> DailyCostLine:
+    """Return a line that costs `micros`. Its quantity and its price do not matter."""
     return DailyCostLine(day, "fast.generated", 1, MICROS, micros)
 
 

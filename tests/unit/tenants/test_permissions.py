@@ -52,6 +52,10 @@ EXPECTED = {
     "data_subjects.erase":   "yes   yes   no   no    no",
     "data_subjects.export":  "yes   yes   no   no    no",
 }  # fmt: skip
+# The owner of a tenant that is closing.
+OLGA = Actor(
+    TenantId("t"), UserId("olga"), Role.OWNER, address=None, request_id="", is_closing=True
+)
 COLUMNS = (Role.OWNER, Role.ADMINISTRATOR, Role.BILLING, Role.AUDITOR, Role.DEVELOPER)
 
 
@@ -80,16 +84,12 @@ def test_an_administrator_lacks_only_permissions_about_owners_and_sign_in() -> N
 def test_the_owner_of_a_closing_tenant_has_only_permissions_for_closing_tenants(
     permission: Permission,
 ) -> None:
-    olga = Actor(TenantId("t"), UserId("o"), Role.OWNER, None, "", is_closing=True)
-
-    assert olga.has_permission(permission) == (permission in ALLOWED_WHILE_CLOSING)
+    assert OLGA.has_permission(permission) == (permission in ALLOWED_WHILE_CLOSING)
 
 
 def test_the_error_for_a_closing_tenant_says_that_it_is_closing() -> None:
-    olga = Actor(TenantId("t"), UserId("o"), Role.OWNER, None, "", is_closing=True)
-
     with pytest.raises(Forbidden, match="closing"):
-        olga.require(Permission.CREATE_KEYS)
+        OLGA.require(Permission.CREATE_KEYS)
 
 
 def test_an_actor_without_the_permission_is_rejected() -> None:

@@ -52,13 +52,13 @@ def test_a_policy_without_limits_is_read() -> None:
 
 
 def test_limits_are_parsed() -> None:
-    document = _with_limits(
+    policy = _with_limits(
         tenant=_rate(MAX_PER_MINUTE, 1),
         key=_rate(1, MAX_BURST),
         tokens_per_day={"quality": MAX_TOKENS_PER_DAY},
     )
 
-    assert parse_policy(document).limits == PolicyLimits(
+    assert parse_policy(policy).limits == PolicyLimits(
         tenant=RateLimit(per_minute=MAX_PER_MINUTE, burst=1),
         key=RateLimit(per_minute=1, burst=MAX_BURST),
         tokens_per_day={Tier.QUALITY: MAX_TOKENS_PER_DAY},
@@ -66,7 +66,7 @@ def test_limits_are_parsed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("document", "field"),
+    ("policy", "field"),
     [
         (_with_limits(user=_rate(0, 5)), "limits.user.per_minute"),
         (_with_limits(user=_rate(-60, 5)), "limits.user.per_minute"),
@@ -119,9 +119,9 @@ def test_limits_are_parsed() -> None:
         (None, "policy"),
     ],
 )
-def test_an_invalid_policy_is_rejected_and_its_field_named(document: object, field: str) -> None:
+def test_an_invalid_policy_is_rejected_and_its_field_named(policy: object, field: str) -> None:
     with pytest.raises(InvalidValue) as exc_info:
-        parse_policy(document)
+        parse_policy(policy)
 
     assert exc_info.value.field == field
 

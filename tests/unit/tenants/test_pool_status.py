@@ -1,6 +1,6 @@
 """Pools as reported by several gateways: summed values, and values of single engines."""
 
-from datetime import UTC, datetime
+from datetime import date
 from typing import Any
 
 import pytest
@@ -81,7 +81,10 @@ REJECTED = (
 
 
 def _installation(*pages: str | None, window_s: float | None = 100.0) -> InstallationStatus:
-    """Return the status from metrics pages; None is a gateway that does not respond."""
+    """Return the status from metrics pages; None is a gateway that does not respond.
+
+    The counters on the pages count what happened in the last `window_s` seconds.
+    """
     readings = [
         Scrape(f"http://{n}", None if page is None else parse_metrics(page), "")
         for n, page in enumerate(pages)
@@ -184,7 +187,14 @@ def test_the_key_figures_are_calculated() -> None:
 
 def test_without_gateways_there_are_no_key_figures() -> None:
     assert compute_key_figures(_installation()) == KeyFigures(
-        [], None, None, None, None, None, 0, None
+        first_tokens=[],
+        cancellation=None,
+        hit_rate=None,
+        acceptance=None,
+        load=None,
+        busiest=None,
+        num_waiting=0,
+        kv_usage=None,
     )
 
 
@@ -224,7 +234,7 @@ def test_removing_its_last_replica_empties_a_pool(drained: list[str], emptied: l
     assert find_emptied_pools("two:1", drained, replicas_by_pool) == emptied
 
 
-DAY, BEFORE = datetime(2026, 3, 2, tzinfo=UTC).date(), datetime(2026, 3, 1, tzinfo=UTC).date()
+DAY, BEFORE = date(2026, 3, 2), date(2026, 3, 1)
 
 
 def _cost(**fields: Any) -> Any:
@@ -238,7 +248,8 @@ def _cost(**fields: Any) -> Any:
         DAY: {"fast": PoolCounts(10, 1_000, 500, 100), "": PoolCounts(9, 0, 0, 0)},
         BEFORE: {"fast": PoolCounts(10, 1_000, 500, 140), "slow": PoolCounts(1, 10, 5, 0)},
     }
-    return compute_fleet_cost(days, {DAY: {"fast": 7_200}}, **(defaults | fields))
+    measured_seconds = {DAY: {"fast": 7_200}}  # for which replicas ran, by day and pool
+    return compute_fleet_cost(days, measured_seconds, **(defaults | fields))
 
 
 def test_the_price_of_the_hours_is_divided_by_the_accepted_tokens() -> None:

@@ -77,7 +77,7 @@ def test_a_completion_becomes_a_row() -> None:
     assert to_unix_ms(row.occurred_at) == COMPLETION.occurred_at_ms
     for name in COMPLETION.__struct_fields__:
         if name != "occurred_at_ms":
-            value = getattr(COMPLETION, name)
+            value = getattr(COMPLETION, name)  # an ID is a string here and a UUID in the row
             assert getattr(row, name) == value or str(getattr(row, name)) == value, name
 
 
@@ -141,7 +141,7 @@ def test_a_typing_report_becomes_a_row() -> None:
     "changes",
     [
         {"event": "persisted"},
-        {"event": "persisted", "span_s": 16, "edited_ratio": 0.1},
+        {"event": "persisted", "span_s": 16, "edited_ratio": 0.1},  # there is no such span
         {"event": "persisted", "span_s": 15, "edited_ratio": 1.5},
         {"event": "accepted", "span_s": 15, "edited_ratio": 0.1},
         {"event": "accepted", "edited_ratio": 0.1},

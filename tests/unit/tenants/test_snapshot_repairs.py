@@ -21,7 +21,7 @@ def published(version: int | None, *, with_snapshot: bool = True) -> PublishedSt
 
 
 @pytest.mark.parametrize(
-    ("published", "expected"),
+    ("state", "expected"),
     [
         (published(5), None),
         (published(4), SnapshotRepair(RepairReason.UNPUBLISHED, None)),
@@ -32,10 +32,11 @@ def published(version: int | None, *, with_snapshot: bool = True) -> PublishedSt
     ],
 )
 def test_a_repair_depends_on_the_state_of_redis(
-    published: PublishedState, expected: SnapshotRepair | None
+    state: PublishedState, expected: SnapshotRepair | None
 ) -> None:
-    # The database has version 5. A repair may have to publish a version above that in Redis.
-    assert plan_repairs({ACME: 5}, published).get(ACME) == expected
+    # The database has version 5. The number in a repair is the version in Redis, which the repair
+    # must exceed; None: it publishes version 5.
+    assert plan_repairs({ACME: 5}, state).get(ACME) == expected
 
 
 def test_a_correct_snapshot_is_not_repaired_with_that_of_another_tenant() -> None:

@@ -57,10 +57,10 @@ def test_no_small_group_can_be_derived_by_subtraction(
 ) -> None:
     hidden = find_suppressed_groups(users_of, min_users=min_users)
 
-    shown_keys = users_of.keys() - hidden.keys()
-    assert all(not users_of[key] or len(users_of[key]) >= min_users for key in shown_keys)
-    if hidden and shown_keys:
-        hidden_users = frozenset[str]().union(*(users_of[key] for key in hidden))
+    shown_groups = users_of.keys() - hidden.keys()
+    assert all(not users_of[group] or len(users_of[group]) >= min_users for group in shown_groups)
+    if hidden and shown_groups:
+        hidden_users = frozenset[str]().union(*(users_of[group] for group in hidden))
         assert len(hidden) > 1
         assert len(hidden_users) >= min_users
 
@@ -84,8 +84,8 @@ def test_users_without_a_team_are_not_revealed_by_the_total() -> None:
 
     suppressed = find_suppressed_groups(users_of, min_users=5, all_users=users(0, 18))
 
-    shown_keys = users_of.keys() - suppressed.keys()
-    remaining_users = users(0, 18).difference(*(users_of[key] for key in shown_keys))
+    shown_groups = users_of.keys() - suppressed.keys()
+    remaining_users = users(0, 18).difference(*(users_of[group] for group in shown_groups))
     assert suppressed[""] == SMALL
     assert not 0 < len(remaining_users) < 5
 
@@ -108,9 +108,9 @@ def test_two_teams_and_the_total_reveal_no_small_group(
     all_users = frozenset[str]().union(*users_of.values())
     hidden = find_suppressed_groups(users_of, min_users=min_users, all_users=all_users)
 
-    shown_groups = [users for key, users in users_of.items() if key not in hidden]
-    for first in shown_groups:
-        for second in shown_groups:
+    shown_teams = [members for team, members in users_of.items() if team not in hidden]
+    for first in shown_teams:
+        for second in shown_teams:
             # The total minus both teams: users of both teams are subtracted twice.
             signs = {
                 user: 1 - (user in first) - (first is not second and user in second)
@@ -118,5 +118,5 @@ def test_two_teams_and_the_total_reveal_no_small_group(
             }
             revealed = {user for user, sign in signs.items() if sign}
             assert not 0 < len(revealed) < min_users
-    remaining_users = all_users.difference(*shown_groups)
-    assert not shown_groups or not 0 < len(remaining_users) < min_users
+    remaining_users = all_users.difference(*shown_teams)
+    assert not shown_teams or not 0 < len(remaining_users) < min_users

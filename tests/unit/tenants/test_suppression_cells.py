@@ -112,6 +112,7 @@ def test_a_cell_suppressed_in_its_row_is_not_revealed_by_its_column() -> None:
 
     suppressed_cells = suppressed(users_of, (LANGUAGE, EDITOR))
 
+    # No suppressed cell is alone in its row or in its column.
     for place in (0, 1):
         for cell in suppressed_cells:
             line = [
@@ -190,11 +191,13 @@ def users_of_dropped_filters(
 ) -> People:
     """Return the users that a cell gains if some of its filters are dropped."""
     outside_users = People()
-    for cell, users in users_of.items():
+    for cell, cell_users in users_of.items():
         matches = [cell[place] == value for place, value in zip(places, shown_cell, strict=True)]
-        is_in = all(is_equal or not keep for is_equal, keep in zip(matches, is_kept, strict=True))
-        if is_in and not all(matches):
-            outside_users |= users
+        is_in_whole = all(
+            is_equal or not keep for is_equal, keep in zip(matches, is_kept, strict=True)
+        )
+        if is_in_whole and not all(matches):
+            outside_users |= cell_users
     return outside_users
 
 

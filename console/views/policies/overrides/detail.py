@@ -74,7 +74,7 @@ def review(
 ) -> HttpResponse:
     """Review the removal of the override (GET), or save the reviewed override (POST)."""
     current = find_override(actor=member.actor, subject=_to_subject(kind, subject_id))
-    if request.method == "GET":
+    if request.method == "GET":  # an override without any restriction removes the current one
         return _render_review(request, member, current, PolicyOverride())
     override = parse_override(read_json(request.POST.get("document", "")))
     form = ReasonForm(request.POST)

@@ -88,6 +88,7 @@ def iterate_field_groups(form: OverrideForm) -> Iterator[FieldGroup]:
 
 
 def initial_of(override: PolicyOverride) -> dict[str, Any]:
+    # Without a restriction, all boxes are ticked.
     features = FEATURES if override.features is None else override.features
     return {
         **{name: getattr(override, name) for name in _UNCONVERTED_FIELDS},

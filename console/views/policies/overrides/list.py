@@ -1,7 +1,7 @@
 """The list of policy overrides, and the form that chooses the team or user of a new override."""
 
 import json
-from typing import Final
+from typing import Final, NamedTuple
 from uuid import UUID
 
 from django import forms
@@ -44,12 +44,16 @@ class SubjectForm(forms.Form):
     )
 
 
-_OverrideRow = tuple[OverrideInForce, dict[str, list[str]]]  # an override, and its lines by title
+class _OverrideRow(NamedTuple):
+    in_force: OverrideInForce
+    lines: dict[str, list[str]]  # the formatted values, by the title of the field
 
 
 def _find_overrides(query: ListQuery) -> Page[_OverrideRow]:
     page = list_overrides(actor=query.actor, limit=query.limit, cursor=query.cursor)
-    return map_page(page, lambda override: (override, override_lines(override.override)))
+    return map_page(
+        page, lambda in_force: _OverrideRow(in_force, override_lines(in_force.override))
+    )
 
 
 _OVERRIDES: Final = ListPage(
@@ -63,14 +67,14 @@ _OVERRIDES: Final = ListPage(
     csv=CsvFile(
         "overrides",
         {
-            "kind": lambda row: row[0].subject.kind,
-            "name": lambda row: row[0].name,
-            "version": lambda row: row[0].version,
+            "kind": lambda row: row.in_force.subject.kind,
+            "name": lambda row: row.in_force.name,
+            "version": lambda row: row.in_force.version,
             # The JSON document, as the API accepts it.
-            "override": lambda row: json.dumps(serialize_override(row[0].override)),
-            "author": lambda row: row[0].author_email or row[0].author_key,
-            "reason": lambda row: row[0].reason,
-            "created_at": lambda row: row[0].created_at,
+            "override": lambda row: json.dumps(serialize_override(row.in_force.override)),
+            "author": lambda row: row.in_force.author_email or row.in_force.author_key,
+            "reason": lambda row: row.in_force.reason,
+            "created_at": lambda row: row.in_force.created_at,
         },
     ),
 )
@@ -104,7 +108,7 @@ def choose_subject(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 def _find_subject(member: CurrentMember, form: SubjectForm) -> OverrideSubject | None:
     """Return the chosen team or user; None, with an error in the form, if the choice is invalid."""
     team, email = form.cleaned_data["team"], form.cleaned_data["user_email"]
-    if bool(team) == bool(email):
+    if bool(team) == bool(email):  # both or neither
         form.add_error("team", gettext("Choose a team or enter a member."))
         return None
     if team:

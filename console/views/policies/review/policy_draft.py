@@ -1,4 +1,7 @@
-"""A policy draft. It is in hidden form fields. The server stores it only during a step-up."""
+"""A policy draft: a changed policy that is not saved yet.
+
+The pages keep the draft in hidden form fields. The server stores it only during a step-up.
+"""
 
 import json
 from collections.abc import Mapping

@@ -1,4 +1,8 @@
-"""The review of a policy draft: its effect and the reason of the change; saving and undo."""
+"""The review of a policy draft.
+
+The page shows the effect of the draft and asks for the reason of the change. Then it saves the
+draft, and offers to undo the change.
+"""
 
 from typing import Any, Final
 
@@ -53,7 +57,9 @@ class ReasonForm(forms.Form):
 @member_required
 @permission_required(Permission.WRITE_POLICY)
 def review(request: HttpRequest, member: CurrentMember) -> HttpResponse:
-    """Review the earlier version `from` (GET) or the submitted draft (POST).
+    """Review a submitted draft (POST), or the return to an earlier version (GET).
+
+    The query parameter `from` is the number of the earlier version.
 
     A POST with `step=save` saves the draft. With `step=merge`, the draft is first rebased on the
     current version.
@@ -144,7 +150,7 @@ def _save_policy(request: HttpRequest, member: CurrentMember, draft: PolicyDraft
     except InvalidValue as error:
         add_refusal(form, error)
         return show_review(request, member, draft, form=form, status=400)
-    except VersionConflict:
+    except VersionConflict:  # the review now shows the concurrent change
         return show_review(request, member, draft, form=form)
     text = gettext("Version %(version)s saved. Gateways apply it within a second.")
     toast(
@@ -158,6 +164,10 @@ def _save_policy(request: HttpRequest, member: CurrentMember, draft: PolicyDraft
 def _step_up_if_destructive(
     request: HttpRequest, member: CurrentMember, draft: PolicyDraft
 ) -> HttpResponse | None:
+    """Return the redirect to the step-up; None if the change needs none.
+
+    A change needs a step-up if it is destructive, and the user did not authenticate recently.
+    """
     current = get_policy(actor=member.actor)
     # An outdated draft needs no step-up: versions only increase, so `set_policy` rejects the draft.
     if current.version != draft.expected_version or not is_destructive(

@@ -14,7 +14,7 @@ from console.sign_in.current_member import CurrentMember, member_required
 from console.texts.labels import FINISH_LABELS, MODE_LABELS
 from console.usage_filters.number_format import format_count, format_milliseconds, format_share
 from console.usage_filters.request_labels import PROTOCOLS, STAGES, TRIGGERS
-from console.views.usage.requests.list import FINISH_TONES
+from console.views.usage.requests.list import FINISH_BADGE_KINDS
 from tenants.usage.requests.latency_explanation import LatencyStage, explain_latency
 from tenants.usage.requests.lookup import find_display_ms, find_request
 
@@ -51,7 +51,7 @@ def show_request(request: HttpRequest, member: CurrentMember, request_id: UUID) 
         "mode": MODE_LABELS[record.mode],
         "trigger": TRIGGERS[record.trigger],
         "protocol": PROTOCOLS.get(record.protocol, record.protocol),
-        "badge_kind": FINISH_TONES[record.finish_reason],
+        "badge_kind": FINISH_BADGE_KINDS[record.finish_reason],
         "finish_reason": FINISH_LABELS[record.finish_reason],
         "stages": [_to_stage_line(stage, record.total_ms) for stage in explanation.stages],
         "width": _WIDTH,

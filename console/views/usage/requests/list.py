@@ -56,7 +56,7 @@ _ORDERS: Final[dict[RequestSort, str | Promise]] = {
     RequestSort.REPLICA_LOAD: _("Most requests in flight at replica"),
 }
 # Kinds of <c-badge>, by finish reason.
-FINISH_TONES: Final[Mapping[FinishReason, str]] = {
+FINISH_BADGE_KINDS: Final[Mapping[FinishReason, str]] = {
     FinishReason.STOP: "good",
     FinishReason.LENGTH: "good",
     FinishReason.CANCELLED: "off",
@@ -135,12 +135,13 @@ def _build_context(query: ListQuery, page: RequestListPage) -> dict[str, Any]:
     return {
         "usage_filters": usage_filters,
         "request_filter": request_filter,
-        # True: the period is too long to be listed completely.
+        # True: the period is too long to be listed completely, so the list begins at `since`.
         "begins_later": request_filter.since > request_filter.starts_at,
         "is_small_group": page.is_small_group,
         "is_single_hour": hour is not None,
         # As in the URL, so that the filter form keeps the hour.
         "hour": query.request.GET.get("hour", "") if hour else "",
+        # A list in another order has only one page.
         "is_truncated": not is_newest_first and len(page.rows) == query.limit,
         "filters": [
             *_list_request_filters(query.filters),
@@ -165,7 +166,7 @@ def _build_request_filter(usage_filters: UsageFilters, cleaned: Mapping[str, Any
 
 def _list_request_filters(cleaned: Mapping[str, Any]) -> list[UsageFilter]:
     """Return the filters and the order that only this list has, not the reports."""
-    orders = {key: title for key, title in _ORDERS.items() if key is not RequestSort.NEWEST}
+    orders = {order: title for order, title in _ORDERS.items() if order is not RequestSort.NEWEST}
     # Name, title, titles of the values, and title of the default.
     options: tuple[tuple[str, str, Mapping[Any, Any], str], ...] = (
         ("mode", gettext("Mode"), MODE_LABELS, ""),
@@ -177,8 +178,10 @@ def _list_request_filters(cleaned: Mapping[str, Any]) -> list[UsageFilter]:
             name,
             title,
             [
-                UsageFilterOption(key.value, str(text), cleaned.get(name) == key.value)
-                for key, text in titles.items()
+                UsageFilterOption(
+                    option.value, str(text), is_selected=cleaned.get(name) == option.value
+                )
+                for option, text in titles.items()
             ],
             default_title,
         )
@@ -191,7 +194,7 @@ def _present_request(row: RequestRow) -> RequestListRow:
     return RequestListRow(
         row=row,
         mode=str(MODE_LABELS[row.mode]),
-        badge_kind=FINISH_TONES[row.finish_reason],
+        badge_kind=FINISH_BADGE_KINDS[row.finish_reason],
         finish_reason=f"{finish_reason}: {row.error_code}"
         if row.error_code
         else str(finish_reason),

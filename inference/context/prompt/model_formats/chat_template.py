@@ -81,7 +81,7 @@ class _GenerationTag(Extension):
     tags = {"generation"}  # noqa: RUF012  # as Jinja declares it
 
     def parse(self, parser: Parser) -> list[Node]:
-        next(parser.stream)
+        next(parser.stream)  # the name of the tag
         return parser.parse_statements(("name:endgeneration",), drop_needle=True)
 
 

@@ -73,9 +73,9 @@ def _parse_with_family(family: ModelFamily, prompt: str) -> ParsedFimPrompt | No
 def _split_at_markers(family: ModelFamily, text: str) -> dict[str, str] | None:
     """Return the text before the first FIM marker, and the text after each FIM marker.
 
-    The keys are `head`, and then `prefix`, `suffix` and `middle` in the order of their markers in
-    the prompt. None: a FIM marker does not occur exactly once, or a file or repository marker
-    follows the first FIM marker.
+    The texts are named `head`, and then `prefix`, `suffix` and `middle` in the order of their
+    markers in the prompt. None: a FIM marker does not occur exactly once, or a file or repository
+    marker follows the first FIM marker.
     """
     names = {"prefix": family.prefix, "suffix": family.suffix, "middle": family.middle}
     markers = {name: _format_marker(marker) for name, marker in names.items() if marker is not None}
@@ -132,6 +132,7 @@ def _parse_head(family: ModelFamily, head: str) -> ParsedFimPrompt | None:
         # The name ends where the first file begins, or with its line if the family names no files.
         name, delimiter, after_name = head.removeprefix(marker).partition(separator or "\n")
         repository, head = name.strip(), delimiter + after_name
+    # The name has several lines, or the repository's marker occurs again.
     if "\n" in repository or (marker is not None and marker in repository + head):
         return None
     if not head:
@@ -162,6 +163,7 @@ def _parse_codestral_files(prefix: str, suffix: str) -> ParsedFimPrompt:
     # MAX_FILES other files and the current one are parsed: `nearest` begins with the first of them.
     before, *file_sections = prefix.rsplit("\n\n" + _CODESTRAL_FILE, MAX_FILES + 1)
     nearest = prefix[len(before) :] if len(file_sections) > MAX_FILES else prefix
+    # `split` alternates between texts and the paths of their headers. It begins with a text.
     _, *sections = _CODESTRAL_HEADER.split(nearest)
     pairs = list(zip(sections[::2], sections[1::2], strict=True))
     if not pairs:  # the apparent header was code

@@ -86,6 +86,8 @@ def resolve_order(layout: PromptLayout, family: ModelFamily) -> FimOrder:
         return FimOrder.SPM
     if layout.order is not None:
         return layout.order
+    # Variant 2 is PSM with an empty prefix. A model trained with PSM takes the text before the
+    # cursor for the beginning of the middle.
     return FimOrder.SPM_VARIANT_2 if family.order is FimOrder.PSM else family.order
 
 
@@ -110,7 +112,7 @@ def resolve_stop_token_ids(family: ModelFamily, tokenizer: Tokenizer) -> list[in
         *(family.file_separator, family.repository),
         *family.ends,
     )
-    return sorted({identifier for name in names for identifier in _token_ids_of(tokenizer, name)})
+    return sorted({token_id for name in names for token_id in _token_ids_of(tokenizer, name)})
 
 
 def lay_out(order: FimOrder, markers: FimMarkers, parts: PromptParts) -> list[int]:
@@ -164,5 +166,5 @@ _ORDERS: Final[dict[FimOrder, Callable[[FimMarkers, PromptParts], list[SegmentTo
 def _token_ids_of(tokenizer: Tokenizer, name: str | None) -> list[int]:
     if name is None:
         return []
-    identifier = tokenizer.get_token_id(name)
-    return [] if identifier is None else [identifier]
+    token_id = tokenizer.get_token_id(name)
+    return [] if token_id is None else [token_id]

@@ -11,9 +11,9 @@ file's language. Rules:
 2. Comments of the other files, and comments at the beginning of the current file, can look like
    the line with the path. All such lines are returned as possible paths, however many they are. So
    the admit stage can refuse the request if the policy excludes one of them.
-3. If the text after `Path: ` does not look like a path, the comment belongs to a file's text, or it
-   names another file. The comments after it are left out, because the policy may exclude either of
-   the two files.
+3. If the text after `Path: ` does not look like a path, the comment is a part of the file before
+   it, or it names a new file. So it is unknown which of the two files the next comments belong to.
+   They are left out, because the policy may exclude that file.
 """
 
 import re

@@ -117,12 +117,12 @@ def _build_request(options: argparse.Namespace) -> ApiRequest:
     return ApiRequest(
         operation.method,
         path,
-        {
+        query={
             name: _to_query_value(value)
             for name, value in collect_arguments(options, ParameterLocation.QUERY).items()
         },
-        headers,
-        read_body(options),
+        headers=headers,
+        body=read_body(options),
         is_repeatable=operation.is_repeatable,
     )
 

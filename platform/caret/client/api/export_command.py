@@ -64,7 +64,7 @@ def export(client: ApiClient, options: argparse.Namespace) -> dict[str, Any]:
     """
     body = _build_body(options)
     headers = {IDEMPOTENCY_KEY: str(uuid.uuid4())}
-    job = client.request(ApiRequest("POST", PATH, {}, headers, body)).json()
+    job = client.request(ApiRequest("POST", PATH, headers=headers, body=body)).json()
     job = _wait_until_finished(client, job, options.max_wait_s)
     return _download_file(client, job, options.into)
 
@@ -87,14 +87,16 @@ def _wait_until_finished(
     waited_s, pause_s = 0.0, _FIRST_PAUSE_S
     while job["state"] in _UNFINISHED_STATES:
         if waited_s >= max_wait_s:
-            raise ApiError(0, "not_yet", f"The export {job['id']} is not finished yet.", None)
+            detail = f"The export {job['id']} is not finished yet."
+            raise ApiError(status=0, code="not_yet", detail=detail, field=None)
         _show_progress(job)
         client.sleep(pause_s)
         waited_s += pause_s
         pause_s = min(pause_s * 2, _MAX_PAUSE_S)
         job = client.request(ApiRequest("GET", f"{PATH}/{job['id']}")).json()
     if job["state"] != "finished":
-        raise ApiError(0, job["state"], job["error"] or f"The export is {job['state']}.", None)
+        detail = job["error"] or f"The export is {job['state']}."
+        raise ApiError(status=0, code=job["state"], detail=detail, field=None)
     return job
 
 

@@ -33,6 +33,7 @@ async def resolve(
         except Exception as error:  # noqa: BLE001  # raised again in the caller
             set_future = partial(future.set_exception, error)
         with suppress(RuntimeError):  # the loop is closed: nobody waits
+            # The future is done already if the caller was cancelled.
             loop.call_soon_threadsafe(lambda: None if future.done() else set_future())
 
     threading.Thread(target=run, daemon=True).start()

@@ -24,7 +24,7 @@ def require_pattern(text: str) -> None:
     is_numeric = text.replace(".", "").isdigit()  # an IPv4 address, or a mistyped one
     if not is_numeric and _NAME.fullmatch(text.removeprefix(_WILDCARD)):
         return
-    ipaddress.ip_network(text)
+    ipaddress.ip_network(text)  # raises ValueError unless it is a network or an IP address
 
 
 def matches(host: str, patterns: Iterable[str]) -> bool:

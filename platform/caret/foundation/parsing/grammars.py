@@ -98,7 +98,7 @@ def grammar_of(language: str, path: str = "") -> Grammar | None:
 
 @cache
 def load(grammar: Grammar) -> Language:
-    """Import the grammar's package at the first call."""
+    """Return a grammar for tree-sitter. The first call imports its package."""
     package, name = _IRREGULAR_MODULES.get(grammar, (f"tree_sitter_{grammar}", "language"))
     language: Callable[[], object] = getattr(import_module(package), name)
     return Language(language())

@@ -104,9 +104,9 @@ def _parse(grammar: Grammar, source: bytes, is_late: IsLate) -> Tree:
     def read_text(offset: int, _: Point) -> bytes:
         """Return the whole text at first, then single bytes.
 
-        The parser also reads at the end of the text, and again when it goes back from there. Python
-        has only one object for each single byte. So although the binding never releases them (see
-        below), no memory leaks.
+        The parser also reads at the end of the text, and again when it goes back from there. The
+        binding never releases the bytes objects that this function returns (see the end of
+        `_parse`). For single bytes, no memory leaks, because Python has only one object for each.
         """
         return text[offset : offset + 1] if offset else text
 

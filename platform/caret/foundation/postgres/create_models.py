@@ -20,7 +20,8 @@ class CreateModels(Operation):
         self.models = models
 
     def state_forwards(self, app_label: str, state: ProjectState) -> None:
-        # Drop the rendered models, so that they are rendered once, with the first table.
+        # A cached property: the rendered models. Without it, they are rendered only once, when the
+        # first table is created.
         state.__dict__.pop("apps", None)
         for model in self.models:
             model.state_forwards(app_label, state)

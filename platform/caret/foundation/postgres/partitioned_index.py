@@ -56,6 +56,10 @@ class AddPartitionedIndex(NotInTransactionMixin, AddIndex):
 
 
 def _create_sql(statement: Statement, *, name: str, table: str, method: str = "") -> str:
+    """Return a CREATE INDEX statement that does nothing if the index exists.
+
+    `method` is "CONCURRENTLY " or empty.
+    """
     template = statement.template.replace(
         "CREATE INDEX ", f"CREATE INDEX {method}IF NOT EXISTS ", 1
     )

@@ -65,6 +65,7 @@ def check_bound_role(
     *, databases: Sequence[str] | None = None, **_: Any
 ) -> list[checks.CheckMessage]:
     """Let `manage.py check --database default` fail for a role that is too powerful."""
+    # The connection `owner` is left out: its role owns the tables, and only migrations use it.
     return [
         checks.Error(f"{power} (database {alias!r}).", id="caret.E001")
         for alias in databases or []

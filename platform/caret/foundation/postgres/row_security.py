@@ -92,8 +92,8 @@ class RowSecurity(_TableRule):
     def rule_sql(self, table: str) -> list[str]:
         tenant = "current_setting('caret.tenant')::uuid"
         tenant_or_null = "nullif(current_setting('caret.tenant', true), '')::uuid"
-        # Policies are OR-ed: if the table has another policy that may allow rows, a missing tenant
-        # must mean no rows rather than an error.
+        # Without a tenant, a query is an error. But policies are OR-ed: if the policy for the user
+        # or for the lookup ID may allow rows, a missing tenant must mean no rows instead.
         if self.user_column is not None:
             tenant = tenant_or_null
         elif self.lookup_column is not None:

@@ -126,7 +126,7 @@ class ConcurrencyLimitMiddleware:
             del self._held_by_address[body.address]
 
     def _check_held_bytes(self, body: "_RequestBody") -> None:
-        """Check the limits on body bytes.
+        """Check the limits on body bytes. A body without counted bytes always passes.
 
         Raises _AtCapacity.
         """
@@ -181,7 +181,7 @@ class ConcurrencyLimitMiddleware:
 async def _timeout_raising(error: type[Exception]) -> AsyncIterator[asyncio.Timeout]:
     """Yield a timeout without a deadline; the caller sets one with `reschedule`.
 
-    Raises `error` when the time is up.
+    Raises `error` when the time is up. A TimeoutError from within the block is not replaced.
     """
     try:
         async with asyncio.timeout(None) as timeout:

@@ -31,6 +31,7 @@ class PacedExecutor:
 
     def __init__(self, max_per_turn: int = MAX_PER_TURN) -> None:
         self._max_per_turn = max_per_turn
+        # An ordered set of the waiting callbacks: the values are not used.
         self._callbacks: OrderedDict[Callable[[], None], None] = OrderedDict()
         self._num_left = max_per_turn  # callbacks that may still run in this turn
         self._next: asyncio.TimerHandle | None = None

@@ -37,7 +37,8 @@ class HealthCheckMiddleware:
         self._is_ready = is_ready
         self._monotonic_s = monotonic_s
         self._running_check: asyncio.Task[bool] | None = None
-        self._cached_result: tuple[bool, float] = (False, float("-inf"))  # result, expiry
+        # The result, and the monotonic time at which it expires: at first, long ago.
+        self._cached_result: tuple[bool, float] = (False, float("-inf"))
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
         is_health_check = scope["type"] == "http" and scope["path"] in (ALIVE_PATH, READY_PATH)
@@ -48,8 +49,8 @@ class HealthCheckMiddleware:
         await _send_response(scope, send, 200 if is_healthy else 503)
 
     async def _check_ready(self) -> bool:
-        is_ready, until_s = self._cached_result
-        if self._monotonic_s() < until_s:
+        is_ready, expires_s = self._cached_result
+        if self._monotonic_s() < expires_s:
             return is_ready
         # All callers share one running check, even if it hangs. `shield` keeps the check running if
         # one of its callers disconnects.

@@ -214,7 +214,8 @@ class LimitedHttp(HttpToolsProtocol):
         self._admit_request()
         super().on_headers_complete()
         self._num_requests += 1
-        # Still idle: the request is an upgrade to a WebSocket, for which uvicorn creates no cycle.
+        # If the connection is idle even now, the request is an upgrade to a WebSocket, for which
+        # uvicorn creates no cycle.
         if self._num_requests >= self._limits.max_requests_per_connection and not self._is_idle():
             self.cycle.keep_alive = False
 
@@ -355,7 +356,7 @@ class LimitedHttp(HttpToolsProtocol):
             self.transport.close()
             return
         self.transport.write(exceeded.encode_response())
-        self.flow.resume_reading()
+        self.flow.resume_reading()  # the rest of the client's data is read and dropped
         if self.transport.can_write_eof():
             self.transport.write_eof()
         self.loop.call_later(_LINGER_S, self.transport.abort)
@@ -363,7 +364,7 @@ class LimitedHttp(HttpToolsProtocol):
     def _is_waiting_for_body(self) -> bool:
         """Return whether the application waits for the rest of the rejected request's body.
 
-        It has not started a response, and no earlier request is served.
+        The application has then not started a response, and no earlier request is served.
         """
         is_served = self._is_in_body and not self.pipeline  # not waiting behind an earlier request
         return is_served and self._running is not None and not self._running.response_started

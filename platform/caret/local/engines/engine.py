@@ -228,7 +228,10 @@ _CPU_TARGETS_MS = {"INLINE": 1_000, "FIM": 1_500, "BLOCK": 5_000, "CHAT": 20_000
 
 
 def first_token_targets(settings: EngineSettings) -> dict[str, str]:
-    """Return environment variables with the gateway's targets; explicit ones override them."""
+    """Return environment variables with targets for the gateway; the user's own override them.
+
+    With a GPU, return none: the gateway's defaults apply.
+    """
     if settings.hardware is Hardware.GPU:
         return {}
     return {
@@ -271,8 +274,8 @@ def _cpu_environment() -> dict[str, str]:
             "VLLM_CPU_OMP_THREADS_BIND": "nobind",
             "OMP_NUM_THREADS": str(max(1, num_cores - 1)),
             # The model runs in the scheduler's process. A worker process of its own would import
-            # vLLM again, and each step would pass a message to it. On a CPU, vLLM starts one to set
-            # OpenMP's variables for it, which are set here.
+            # vLLM again, and each step would pass a message to it. On a CPU, vLLM only starts one
+            # to give it OpenMP's variables. Here, the whole engine gets them.
             "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
         }
     return environment

@@ -109,7 +109,7 @@ def drop_speculation(arguments: Sequence[str]) -> tuple[str, ...]:
 def _read_speculation(settings: Mapping[str, dict[str, Any]]) -> EngineArguments:
     """Return the method of speculative decoding and its cache size, without the other values.
 
-    Raises BadSetting.
+    In `settings`, the part "" is the value of the option itself. Raises BadSetting.
     """
     # vLLM has separate options for these parts of --speculative-config.
     parts = {_METHOD: "method", _MODEL: "model"}
@@ -215,7 +215,7 @@ def _parse_option(option: str) -> tuple[str | None, str]:
 
 def _find_option(text: str) -> str | None:
     """Return the relevant option that `text` names or abbreviates; None if it names another."""
-    if text == "-sc":
+    if text == "-sc":  # vLLM's short form
         return _SPECULATION
     return next(
         (

@@ -108,16 +108,20 @@ def is_built_for_gpu() -> bool:
 def _describe_missing_room(machine: Machine) -> str:
     """Return a clause about the memory that two engines lack; "" if there is enough."""
     min_free_bytes = _MIN_BYTES_OF_TWO[machine.hardware]
-    free = machine.free_bytes or 0
-    if free >= min_free_bytes:
+    free_bytes = machine.free_bytes or 0
+    if free_bytes >= min_free_bytes:
         return ""
     return (
         f"two engines need {min_free_bytes / _GIB:.0f} GB of {_MEMORY_NAMES[machine.hardware]},"
-        f" and this machine has {free / _GIB:.1f} GB"
+        f" and this machine has {free_bytes / _GIB:.1f} GB"
     )
 
 
 def _describe_reason(missing: str, is_demo_model: bool) -> str:
+    """Return why `auto` starts only one engine, or how to start two, as the end of a sentence.
+
+    `missing` is the result of `_describe_missing_room`.
+    """
     if not is_demo_model:
         return "CARET_ENGINES=2 starts one for each tier"
     return missing or (
@@ -129,9 +133,9 @@ def read_free_bytes() -> int:
     """Return the RAM that processes can still take, within the limit of the container."""
     lines = Path("/proc/meminfo").read_text().splitlines()
     fields = dict(line.split(":", 1) for line in lines)
-    free = int(fields["MemAvailable"].split()[0]) * 1024  # from "12345 kB"
+    free_bytes = int(fields["MemAvailable"].split()[0]) * 1024  # from "12345 kB"
     allowed_bytes = _read_free_cgroup_bytes(Path("/sys/fs/cgroup"))
-    return free if allowed_bytes is None else min(free, allowed_bytes)
+    return free_bytes if allowed_bytes is None else min(free_bytes, allowed_bytes)
 
 
 def _read_free_cgroup_bytes(folder: Path) -> int | None:

@@ -77,7 +77,8 @@ def read_kv_tier(
 ) -> KvTierSettings | None:
     """Read the settings; return None if there is no KV tier.
 
-    Raises BadSetting if other settings or the machine's memory do not allow a KV tier.
+    `has_own_engines`: CARET_POOLS_FILE names the user's own engines, so `up` starts none. Raises
+    BadSetting if other settings or the machine's memory do not allow a KV tier.
     """
     size_gb = env_int(_SETTING, 0, low=0, high=_MAX_GB)
     if size_gb == 0:

@@ -46,5 +46,6 @@ def _read_expected_size(file: Path) -> int:
         header: Any = json.loads(stream.read(header_bytes))
     if not isinstance(header, dict):
         raise TypeError("the header is not an object")
+    # `data_offsets` is [start, end] of a tensor's data, from the end of the header.
     ends = (entry["data_offsets"][1] for name, entry in header.items() if name != "__metadata__")
     return _SIZE_BYTES + header_bytes + max(ends, default=0)

@@ -101,7 +101,10 @@ class ChildProcess:
             self._signal(self.spec.stop_signal)
 
     def stop(self, *, max_grace_s: float = math.inf) -> None:
-        """Stop the child, wait for its end, and kill the rest of its process group."""
+        """Stop the child, wait for its end, and kill the rest of its process group.
+
+        Wait at most `max_grace_s` seconds, even if the child's own `stop_grace_s` is longer.
+        """
         self.request_stop()
         deadline_s = time.monotonic() + min(self.spec.stop_grace_s, max_grace_s)
         while self.is_alive and time.monotonic() < deadline_s:

@@ -18,7 +18,7 @@ from caret.local.processes.process_tag import terminate_tagged
 # Time between SIGTERM and SIGKILL: enough for Postgres and Valkey to write their data, and short
 # enough for users who wait.
 GRACE_S = 3.0
-_FINISH_TIMEOUT_S = GRACE_S + 5.0
+_FINISH_TIMEOUT_S = GRACE_S + 30.0  # only if the machine is busy: the watchdog exits by itself
 
 
 class Watchdog:

@@ -171,9 +171,10 @@ class DefinitionLookup:
         if len(self._looked_up_s) > _MAX_KNOWN:
             self._looked_up_s.clear()
         for symbol in symbols:
-            key = (uri, symbol.name)
-            if now_s - self._looked_up_s.get(key, -_MAX_AGE_S) >= _MAX_AGE_S:
-                self._looked_up_s[key] = now_s
+            uri_and_symbol = (uri, symbol.name)
+            looked_up_s = self._looked_up_s.get(uri_and_symbol)
+            if looked_up_s is None or now_s - looked_up_s >= _MAX_AGE_S:
+                self._looked_up_s[uri_and_symbol] = now_s
                 yield symbol
 
     async def _read_definition(

@@ -294,6 +294,7 @@ def _to_file_edit(lines: SentLines, edit: object) -> LineEdit | None:
     if not isinstance(edit, dict):
         return None
     start_line, end_line, text = (edit.get(name) for name in ("start_line", "end_line", "text"))
+    # Not isinstance: a bool is also an int.
     if type(start_line) is not int or type(end_line) is not int or not isinstance(text, str):
         return None
     return lines.to_file_edit(start_line, end_line, text)

@@ -51,6 +51,7 @@ _KEY_COLUMNS: Final = (
     ExportColumn("expires_at", ColumnType.TIME),
     ExportColumn("last_used_at", ColumnType.TIME),
     ExportColumn("revoked_at", ColumnType.TIME),
+    # Until this time, the text that a key had before its rotation is still valid.
     ExportColumn("previous_ends_at", ColumnType.TIME),
 )
 KEYS: Final = Export(

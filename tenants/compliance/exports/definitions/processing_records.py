@@ -54,6 +54,7 @@ _MEASURES: Final = (
 
 
 def _list_rows(query: RowQuery) -> list[Row]:
+    """Return the rows. A row has the columns of PROCESSING: article, subject, name ..."""
     with tenant_scope(query.tenant_id):
         policy = load_active_policy(tenant_id=query.tenant_id)
         return [
@@ -85,11 +86,12 @@ def _read_category_rows(query: RowQuery) -> Iterator[Row]:
         basis = f"{terms.purpose} Legal basis: {terms.legal_basis}. Stored in: {terms.surface}."
         yield "30(2)(b)", "category of processing", terms.title, basis, _CARET
         period = f"{rules[data_class].days} days"
+        # 30(2) does not require this period. The controller needs it for its own record.
         yield "30(1)(f)", "period until erasure", terms.title, period, _TENANT
 
 
 def _read_recipient_rows(query: RowQuery) -> Iterator[Row]:
-    for text in settings.SUBPROCESSORS:
+    for text in settings.SUBPROCESSORS:  # "NAME, purpose and location"
         name, _, purpose = text.partition(",")
         yield "30(2)(b)", "subprocessor", name.strip(), purpose.strip(), _OPERATOR
     for sink in AuditSink.objects.filter(tenant_id=query.tenant_id).order_by("name"):
@@ -108,7 +110,7 @@ def _read_recipient_rows(query: RowQuery) -> Iterator[Row]:
 def _read_transfer_rows(query: RowQuery) -> Iterator[Row]:
     region = Tenant.objects.values_list("region", flat=True).get(id=query.tenant_id)
     yield "30(2)(c)", "place of processing", region, "Where the tenant's data is kept.", _OPERATOR
-    for text in settings.TRANSFERS:
+    for text in settings.TRANSFERS:  # "COUNTRY, safeguards"
         country, _, safeguard = text.partition(",")
         yield "30(2)(c)", "transfer", country.strip(), safeguard.strip(), _OPERATOR
 

@@ -33,13 +33,14 @@ _CLASS_COLUMNS: Final = (
     ExportColumn("rule_version", ColumnType.INTEGER),  # empty: the tenant has not set a rule yet
     ExportColumn("author_email", ColumnType.TEXT),
     ExportColumn("reason", ColumnType.TEXT),
-    # Fields of RecordCounts and DataClassReport. `records` and `oldest_at` are empty if a purge
-    # does not count this class; `oldest_at` is also empty if there are no records.
+    # The stored records, and the time of the oldest one. Both are empty if a purge does not count
+    # this class; `oldest_at` is also empty if there are no records.
     ExportColumn("records", ColumnType.INTEGER),
     ExportColumn("oldest_at", ColumnType.TIME),
-    ExportColumn("due", ColumnType.INTEGER),
+    ExportColumn("due", ColumnType.INTEGER),  # the next purge deletes them
+    # Old enough to delete, but on hold, or after a kept record of a chain.
     ExportColumn("held", ColumnType.INTEGER),
-    ExportColumn("overdue", ColumnType.INTEGER),
+    ExportColumn("overdue", ColumnType.INTEGER),  # should have been deleted by now
 )
 
 

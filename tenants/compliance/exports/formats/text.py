@@ -34,7 +34,7 @@ def write_csv(export: Export, batches: Iterable[Sequence[Row]], out: IO[bytes]) 
             writer.writerow(_convert_row(export.columns, row))
         digest.rows += len(rows)
         out.write(digest.update(_drain_text(text)))
-    out.write(digest.update(_drain_text(text)))  # only the header, if the export has no rows
+    out.write(digest.update(_drain_text(text)))  # the header, if there was no batch
     return digest
 
 

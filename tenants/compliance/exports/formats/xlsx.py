@@ -131,7 +131,7 @@ def _write_cell(sheet: Any, row: int, column: int, value: Value) -> None:
     match value:
         case None:
             return
-        case bool():
+        case bool():  # before int, because a bool is also an int
             sheet.write_boolean(row, column, value)
         case int() | float() if abs(value) < _EXACT_BELOW:
             sheet.write_number(row, column, value)

@@ -91,6 +91,7 @@ def claim_next_job(
     """
     now = clock()
     with tenant_scope(tenant_id):
+        # Unfinished jobs always have objects_deleted_at=None. The condition selects the index.
         unfinished = ExportJob.objects.filter(
             tenant_id=tenant_id, state__in=UNDER_WAY, objects_deleted_at=None
         )

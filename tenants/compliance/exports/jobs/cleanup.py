@@ -47,7 +47,7 @@ def clean_up_tenant_exports(*, tenant_id: TenantId, now: datetime) -> None:
             state=advance(JobState.FINISHED, JobEvent.EXPIRE)
         )
         # A worker may still run a cancelled job. It notices the cancellation at its next step and
-        # stops writing.
+        # stops writing. So a job whose claim has not expired is left to a later clean-up.
         idle = jobs.filter(Q(claimed_until=None) | Q(claimed_until__lte=now))
         ended_ids = list(idle.filter(state__in=TERMINAL).values_list("id", flat=True))
         finished_ids = list(jobs.filter(state=JobState.FINISHED).values_list("id", flat=True))

@@ -43,7 +43,7 @@ LINK_FOR: Final = timedelta(minutes=10)  # the validity of a signed URL
 @dataclass(frozen=True, slots=True)
 class ExportRequest:
     definition: str  # the name of an export, or PACK
-    media: str  # a key of FORMATS, or PACK_MEDIA
+    media: str  # a name in FORMATS, or PACK_MEDIA
     period: Period
 
 
@@ -53,6 +53,7 @@ def request_export(*, actor: Actor, export_request: ExportRequest, now: datetime
     require_can_read_export(actor, export_request.definition)
     require_period(export_request.period)
     with tenant_scope(actor.tenant_id):
+        # Concurrent requests wait here, so that together they do not exceed the limits.
         Tenant.objects.select_for_update(no_key=True).get(id=actor.tenant_id)
         _require_room(actor)
         return to_export_view(_insert_job(actor, export_request, now))

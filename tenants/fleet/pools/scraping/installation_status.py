@@ -103,6 +103,7 @@ def record_capabilities(scrapes: Iterable[Scrape], *, now: datetime) -> None:
     reports = [scrape.samples for scrape in scrape_list if scrape.samples is not None]
     if not reports:
         return
+    # The newest change of each capability.
     rows = CapabilityChange.objects.order_by("capability", "-since").distinct("capability")
     current = dict(rows.values_list("capability", "is_available"))
     capabilities = find_capabilities(reports)

@@ -98,9 +98,10 @@ def compute_quantile_s(
         upper_bound = float(sample_labels["le"])
         counts[upper_bound] = counts.get(upper_bound, 0.0) + value
     bounds = sorted(counts)
-    if not bounds or counts[bounds[-1]] <= 0:
+    num_observations = counts[bounds[-1]] if bounds else 0.0
+    if num_observations <= 0:
         return None
-    rank = share * counts[bounds[-1]]
+    rank = share * num_observations
     low, num_below = 0.0, 0.0
     for upper_bound in bounds:
         if counts[upper_bound] >= rank:

@@ -65,8 +65,8 @@ def count_recent(
 ) -> RecentScrapes:
     """Return the counts since the oldest stored scrape.
 
-    Return the counts since the gateways' start if the oldest scrape is missing, unreadable, or
-    older than KEEP_S.
+    Return the counts since the gateways' start if the oldest scrape is missing, unreadable, older
+    than KEEP_S, or not from the past.
     """
     successful = [scrape for scrape in scrapes if scrape.samples is not None]
     oldest = _read_oldest(connection)
@@ -85,14 +85,15 @@ def _collect_samples(successful: Iterable[Scrape]) -> list[MetricSamples]:
 
 
 def _compute_increase(oldest: _StoredScrape, scrape: Scrape) -> MetricSamples | None:
-    """Return a gateway's increase since `oldest`.
+    """Return the increase of a gateway's counters since `oldest`.
 
-    None: it is unknown, because the gateway was already running but not scraped then.
+    None: the increase is unknown, because the gateway ran at that time but was not scraped.
     """
     assert scrape.samples is not None
     before = oldest.gateways.get(scrape.gateway)
     if before is not None:
         return compute_counter_increase(_to_samples(before), scrape.samples)
+    # The gateway is not in `oldest`. If it started later, all of its counts are newer.
     started_s = scrape.samples.started_s
     return scrape.samples if started_s is not None and started_s >= oldest.at_s else None
 

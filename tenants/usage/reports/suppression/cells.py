@@ -10,11 +10,13 @@ tenant's minimum (five by default).
    a part has a few users, the cell is suppressed, because adding and subtracting cells and totals
    would reveal this part. (T. D. Friedman, L. J. Hoffman, "Towards a fail-safe approach to secure
    databases", IEEE Symposium on Security and Privacy, 1980: implied query sets.)
-3. These rules do not suffice (D. E. Denning, "Cryptography and data security", 1982, chapter 6),
-   because a dimension has several values. A line of the table has all values of one dimension,
-   with the other dimensions fixed. If a cell of a line is suppressed, further cells of the line
-   are suppressed by the rules of `small_groups`. This is repeated for the lines that cross the
-   line at these cells, until nothing changes (complementary cell suppression).
+3. Rules 1 and 2 do not suffice if a dimension has more than two values: a total minus the cells
+   that are still shown reveals a single suppressed cell (D. E. Denning, "Cryptography and data
+   security", 1982, chapter 6). A line is the set of the cells that have the same values in all
+   dimensions but one, for example all languages in the editor Zed. If a cell of a line is
+   suppressed, further cells of the line are suppressed by the rules of `small_groups`. This is
+   repeated for all lines of all dimensions, until no further cell is suppressed (complementary
+   cell suppression).
 4. A cell within a suppressed cell is suppressed: if Python is suppressed, so is Python in Zed.
 
 ADR 0086 lists inferences that these rules do not prevent.
@@ -129,8 +131,8 @@ class SuppressionTable:
     ) -> Iterator[tuple[dict[Cell, People], People | None]]:
         """Yield each line whose total is shown, and the users of this total.
 
-        The users are None unless the line is one of teams: other groups do not overlap, so rule 3
-        does not need the users of the total.
+        Rule 3 needs these users only for a line of teams, because only teams overlap. For other
+        lines, they are None.
         """
         other_dimensions = _remove_at(dimensions, index)
         is_line_of_teams = dimensions[index] == TEAM

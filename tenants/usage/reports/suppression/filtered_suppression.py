@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from django.contrib.postgres.aggregates import ArrayAgg
-from django.db.models import F, Func, OuterRef, QuerySet, Subquery, TextField, Value
+from django.db.models import Func, OuterRef, QuerySet, Subquery, TextField, Value
 
 from tenants.models import Team, TeamMembership
 from tenants.models.rollup import SERVICE_KEYS_USER_ID
@@ -120,9 +120,11 @@ class FilteredUsage:
         return SuppressionTable(CellUsers(columns, users_by_cell, members), self.min_users)
 
     def _column_dimensions(self, *extra_columns: str) -> Dimensions:
+        """Return the dimensions of _build_dimensions, without TEAM."""
         return tuple(name for name in self._build_dimensions(*extra_columns) if name != TEAM)
 
     def _build_dimensions(self, *extra_columns: str) -> Dimensions:
+        """Return the filter's dimensions and `extra_columns` in a fixed order; TEAM is last."""
         names = (*COLUMNS, TEAM)
         return tuple(
             name
@@ -131,6 +133,7 @@ class FilteredUsage:
         )
 
     def _to_cell(self, dimensions: Dimensions) -> Cell:
+        """Return the cell that is the filtered usage."""
         return tuple(self._selected_value(name) or "" for name in dimensions)
 
     def _is_in_filter(self, dimensions: Dimensions, cell: Cell) -> bool:
@@ -141,6 +144,7 @@ class FilteredUsage:
         )
 
     def _selected_value(self, name: str) -> str | None:
+        """Return the value that the filter has for a dimension; None: it is not filtered."""
         if name == TEAM:
             return None if self.report_filter.team_id is None else str(self.report_filter.team_id)
         value: str | None = getattr(self.report_filter, name)
@@ -156,7 +160,9 @@ def build_filtered_usage(
     """
     needs_teams = by_team or report_filter.team_id is not None
     teams = _read_teams(actor) if needs_teams else _NO_TEAMS
-    return FilteredUsage(report_filter, teams.members, min_users, teams.names)
+    return FilteredUsage(
+        report_filter, members=teams.members, min_users=min_users, team_names=teams.names
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +177,7 @@ _NO_TEAMS: Final = _TeamMembers({}, {})
 def _read_teams(actor: Actor) -> _TeamMembers:
     memberships = TeamMembership.objects.filter(tenant_id=OuterRef("tenant_id"))
     memberships_of_team = memberships.filter(team_id=OuterRef("id")).order_by().values("team_id")
-    teams = Team.objects.filter(tenant_id=actor.tenant_id).order_by(F("name"))
+    teams = Team.objects.filter(tenant_id=actor.tenant_id).order_by("name")
     user_ids_of_team = memberships_of_team.annotate(user_ids=_USER_IDS).values("user_ids")
     rows = teams.annotate(user_ids=Subquery(user_ids_of_team))
     team_rows = list(rows.values_list("id", "name", "user_ids"))

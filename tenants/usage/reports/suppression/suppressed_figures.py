@@ -73,7 +73,8 @@ def find_suppressed(
     if suppression is not None:
         return SuppressedFigures(suppression, _suppress_all_groups(breakdown, suppression))
     return SuppressedFigures(
-        None, _find_suppressed_groups(filtered_usage, query, breakdown, table, tables_by_time)
+        total=None,
+        groups=_find_suppressed_groups(filtered_usage, query, breakdown, table, tables_by_time),
     )
 
 
@@ -86,6 +87,7 @@ def find_suppressed_in_overview(
     """
     if not query.filter.is_empty and min_users > 1:
         return _find_suppressed_in_filtered_overview(actor, query, breakdown, min_users)
+    # Without a filter, the total usage and the latencies are always shown.
     return SuppressedOverview(
         usage=None,
         usage_before=None,

@@ -24,7 +24,7 @@ def company() -> Company:
 
 @pytest.fixture
 def sign_in(sign_in: SignIn) -> SignIn:
-    """Return a function that signs a user in from an address of their own."""
+    """Return a function that signs a user in. Each call uses another IP address."""
 
     def signed_in(person: Person) -> Client:
         client = sign_in(person)
@@ -36,18 +36,18 @@ def sign_in(sign_in: SignIn) -> SignIn:
 
 @pytest.fixture
 def ada(company: Company, sign_in: SignIn) -> Client:
-    """Return a developer's browser."""
+    """Return the browser of Ada, the company's developer."""
     return sign_in(company.developer)
 
 
 @pytest.fixture
 def editor(monkeypatch: pytest.MonkeyPatch) -> Editor:
-    # Imported here for the same reason.
+    # Imported here for the same reason as in `company`.
     from tests.integration.console.device_flow.editor import Editor
 
     return Editor(monkeypatch, address=make_address())
 
 
 def make_address() -> str:
-    """Return a random address. Attempts are counted by address, so tests must not share one."""
+    """Return a random IP address. Attempts from an address are limited, so tests share none."""
     return "10." + ".".join(str(secrets.randbelow(250) + 1) for _ in range(3))

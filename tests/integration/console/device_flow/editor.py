@@ -27,8 +27,8 @@ class Editor:
     """An editor that signs in. It waits by moving the clock."""
 
     monkeypatch: pytest.MonkeyPatch
-    address: str
-    codes: dict[str, Any] = field(default_factory=dict)
+    address: str  # its IP address
+    codes: dict[str, Any] = field(default_factory=dict)  # the response to `start`
     now: datetime = field(default_factory=timezone.now)
 
     @property

@@ -88,16 +88,17 @@ def test_a_malformed_or_oversized_body_is_refused(
     editor: Editor, path: str, fields: dict[str, str], unique_field: str
 ) -> None:
     valid = urlencode(fields)
-    bodies: list[tuple[str | bytes, str, int]] = [
+    bodies: list[tuple[str | bytes, str, int]] = [  # body, content type, expected status
         (valid, "application/json", 400),
         ("{", "application/json", 400),
-        (valid.encode() + b"&more=\xff\xfe", FORM_TYPE, 400),
-        (f"{valid}&{unique_field}", FORM_TYPE, 400),
-        ("a&" * 2_000, FORM_TYPE, 400),
-        ("a" * 9_000, FORM_TYPE, 413),
+        (valid.encode() + b"&more=\xff\xfe", FORM_TYPE, 400),  # not UTF-8
+        (f"{valid}&{unique_field}", FORM_TYPE, 400),  # the field occurs twice
+        ("a&" * 2_000, FORM_TYPE, 400),  # too many fields
+        ("a" * 9_000, FORM_TYPE, 413),  # more than 8 KiB
         ("a" * 2_000_000, FORM_TYPE, 413),  # more than Django reads
     ]
 
+    # The valid body is well-formed. Its device code may still be unknown.
     valid_response = editor.send(path, valid)
     assert valid_response.json().get("error") != "invalid_request"
     for body, content_type, status in bodies:
@@ -113,8 +114,8 @@ def test_a_token_cannot_be_requested_by_get() -> None:
 def test_an_api_key_in_the_request_is_ignored(
     company: Company, editor: Editor, *, is_key_valid: bool
 ) -> None:
-    text = make_key(company, company.developer).text if is_key_valid else "cpk_live_wrong"
-    headers = {"Authorization": f"Bearer {text}"}
+    key_text = make_key(company, company.developer).text if is_key_valid else "cpk_live_wrong"
+    headers = {"Authorization": f"Bearer {key_text}"}
     body = urlencode(START_FIELDS)
 
     response = editor.send("/oauth/device_authorization", body, **headers)

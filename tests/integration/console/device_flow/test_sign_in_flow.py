@@ -92,6 +92,7 @@ def test_a_code_can_be_typed_in_lower_case_and_without_its_hyphen(
     response = open_page(ada, editor.user_code.lower().replace("-", separator))
 
     assert editor.user_code in response.content.decode()
+    # A code has only capital letters, so lower case is unambiguous.
     assert set(editor.user_code) <= {*ALPHABET, "-"}
 
 
@@ -147,8 +148,8 @@ def test_an_editor_that_polls_too_fast_is_slowed_down(editor: Editor) -> None:
 
     errors = [editor.poll(waits_s=wait)["error"] for wait in (1, 1, 5, 15)]
 
-    # The first poll is never too early. Each poll that is too early makes the required interval
-    # five seconds longer.
+    # The first poll is never too early. Each poll that is too early makes the required interval,
+    # which is 5 s at first, five seconds longer: 10 s after the second poll, 15 s after the third.
     assert errors == ["authorization_pending", "slow_down", "slow_down", "authorization_pending"]
 
 
@@ -195,16 +196,16 @@ def test_another_user_cannot_confirm_a_code_that_a_user_has_opened(
     assert editor.poll()["error"] == "authorization_pending"
 
 
-def test_the_key_belongs_to_the_tenant_that_the_page_showed(
+def test_a_confirmation_for_a_tenant_that_the_page_did_not_show_is_a_conflict(
     company: Company, ada: Client, editor: Editor
 ) -> None:
     globex = make_company("globex", GLOBEX)
     editor.start()
     open_page(ada, editor.user_code)
 
-    answer = ada.post("/device", {"code": editor.user_code, "tenant": globex.tenant_id})
+    response = ada.post("/device", {"code": editor.user_code, "tenant": globex.tenant_id})
 
-    assert answer.status_code == 409
+    assert response.status_code == 409
     assert editor.poll()["error"] == "authorization_pending"
     assert keys_of(globex) == keys_of(company) == []
 
@@ -214,6 +215,7 @@ def test_guesses_are_limited_for_each_user(company: Company, sign_in: SignIn) ->
 
     statuses = []
     for number in range(MAX_DEVICE_CODES + 1):
+        # Another IP address each time, so that only the limit of the user applies.
         client.defaults["REMOTE_ADDR"] = f"10.77.{secrets.randbelow(250)}.{number}"
         statuses.append(open_page(client, "BBBB-BBBB").status_code)
 
@@ -243,13 +245,13 @@ def test_right_codes_do_not_count_as_guesses(ada: Client, editor: Editor) -> Non
 
 
 def test_requests_for_codes_are_limited_for_each_network(editor: Editor) -> None:
-    answers = [
+    responses = [
         editor.post("/oauth/device_authorization", START_FIELDS)
         for _ in range(MAX_TRIES_OF_NETWORK + 1)
     ]
 
-    assert [answer.status_code for answer in answers[-2:]] == [200, 429]
-    assert answers[-1]["Retry-After"]
+    assert [response.status_code for response in responses[-2:]] == [200, 429]
+    assert responses[-1]["Retry-After"]
 
 
 # --- what the policy and the membership allow
@@ -261,9 +263,9 @@ def test_roles_that_may_not_have_keys_cannot_confirm(
 ) -> None:
     editor.start()
 
-    answer = post_decision(sign_in(company.people[role]), company, editor.user_code)
+    response = post_decision(sign_in(company.people[role]), company, editor.user_code)
 
-    assert answer.status_code == 400
+    assert response.status_code == 400
     assert editor.poll()["error"] == "authorization_pending"
 
 
@@ -273,10 +275,10 @@ def test_a_policy_without_own_keys_refuses_the_confirmation(
     change_policy(company, allows_own_keys=False)
     editor.start()
 
-    answer = post_decision(ada, company, editor.user_code)
+    response = post_decision(ada, company, editor.user_code)
 
-    assert answer.status_code == 400
-    assert "does not allow" in answer.content.decode()
+    assert response.status_code == 400
+    assert "does not allow" in response.content.decode()
 
 
 def test_the_policy_limits_the_scope_and_the_lifetime_of_the_key(

@@ -14,7 +14,10 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def sign_in_now(sign_in: SignIn) -> SignIn:
-    """Return a function that signs a user in, and simulates a step-up (see with_recent_step_up)."""
+    """Return a function that signs a user in, and simulates a step-up (see with_recent_step_up).
+
+    Pages for sensitive changes then do not ask for the password again.
+    """
 
     def signed_in(person: Person) -> Client:
         from tests.integration.console.pages.step_up import with_recent_step_up

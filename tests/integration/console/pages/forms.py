@@ -17,10 +17,10 @@ def parse_form(page: str) -> dict[str, Any]:
     for tag in re.findall(r"<input[^>]*>", main):
         name = re.search(r'name="([^"]+)"', tag)
         value = re.search(r'value="([^"]*)"', tag)
-        kind = re.search(r'type="([^"]+)"', tag)
+        input_type = re.search(r'type="([^"]+)"', tag)
         if name is None or name[1] == "csrfmiddlewaretoken":
             continue
-        if kind and kind[1] in ("checkbox", "radio"):
+        if input_type and input_type[1] in ("checkbox", "radio"):
             if " checked" not in tag:
                 continue
             text = unescape(value[1]) if value else "on"
@@ -32,7 +32,7 @@ def parse_form(page: str) -> dict[str, Any]:
     for name, options in re.findall(r'<select name="([^"]+)"[^>]*>(.*?)</select>', main, re.DOTALL):
         selected = re.search(r'<option value="([^"]*)" selected', options)
         first = re.search(r'<option value="([^"]*)"', options)
-        option = selected or first
+        option = selected or first  # a browser selects the first option by default
         fields[name] = "" if option is None else unescape(option[1])
     return fields
 

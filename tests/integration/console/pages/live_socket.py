@@ -38,7 +38,8 @@ class Socket:
         self._app: Any = ApplicationCommunicator(console, scope)  # type: ignore[no-untyped-call]
 
     async def next(self) -> dict[str, Any]:
-        event: dict[str, Any] = await self._app.receive_output(timeout=30)
+        """Wait for the next ASGI event that the console sends."""
+        event: dict[str, Any] = await self._app.receive_output(timeout=300)
         return event
 
     async def connect(self) -> bool:
@@ -47,21 +48,23 @@ class Socket:
         return bool((await self.next())["type"] == "websocket.accept")
 
     async def leave(self) -> None:
+        """Disconnect, as a browser does that leaves the page, and wait until the console ends."""
         await self._app.send_input({"type": "websocket.disconnect", "code": 1001})
-        await self._app.wait(timeout=30)
+        await self._app.wait(timeout=300)
 
 
 @asynccontextmanager
 async def socket(
     session: str, *, origin: bytes | None = OWN_ORIGIN, path: str = "/live"
 ) -> AsyncIterator[Socket]:
-    opened_socket = Socket(session, origin, path)
-    yield opened_socket
-    await opened_socket.leave()
+    """Yield a socket that is not connected yet, and leave it at the end of the block."""
+    new_socket = Socket(session, origin, path)
+    yield new_socket
+    await new_socket.leave()
 
 
-async def read_first_message(opened_socket: Socket) -> dict[str, str]:
+async def read_first_message(new_socket: Socket) -> dict[str, str]:
     """Connect, and return the first figures."""
-    assert await opened_socket.connect()
-    message: dict[str, str] = json.loads((await opened_socket.next())["text"])
+    assert await new_socket.connect()
+    message: dict[str, str] = json.loads((await new_socket.next())["text"])
     return message

@@ -32,11 +32,13 @@ READERS = {Role.OWNER, Role.ADMINISTRATOR, Role.AUDITOR}
 
 @pytest.fixture
 def company() -> Company:
+    """Return a company whose audit log has an entry for each member."""
     return make_company("initech", ACME, records_additions=True)
 
 
 @pytest.fixture
 def audrey(company: Company, sign_in: SignIn) -> Client:
+    """Return the browser of Audrey, the auditor."""
     return sign_in(company.people[Role.AUDITOR])
 
 
@@ -90,7 +92,7 @@ def test_an_entry_shows_both_values_the_reason_and_the_actor(
 
     assert "- colour: &quot;red&quot;" in page
     assert "+ colour: &quot;&lt;b&gt;blue&quot;" in page
-    assert "height: 2" not in page
+    assert "height: 2" not in page  # it did not change
     assert "It was time." in page
     assert company.administrator.email in page
 
@@ -132,7 +134,8 @@ def test_a_sentence_is_written_in_the_readers_language(company: Company, audrey:
 
 
 def test_each_recorded_action_has_a_sentence() -> None:
-    """An action in the sources whose sentence is missing would be shown as its code."""
+    """The page would show an action without a sentence as its code, such as "team.created"."""
+    # Finds the action in action="...", in _record_change(..., "...") and in _record(..., "...").
     pattern = re.compile(r'(?:action=|_record_change\([^"]*?|_record\([^"]*?)"([a-z_]+\.[a-z_]+)"')
     sources = [path.read_text() for path in (REPOSITORY / "tenants").rglob("*.py")]
 
@@ -146,10 +149,10 @@ def test_each_recorded_action_has_a_sentence() -> None:
     ("filters", "expected_num"),
     [
         ({"action": "team.*"}, 3),
-        ({"action": "tea.*"}, 0),
+        ({"action": "tea.*"}, 0),  # a prefix ends at a dot
         ({"target": "team:*"}, 3),
         ({"target": "payments <3"}, 3),  # the team's name
-        ({"target": "%:*"}, 0),
+        ({"target": "%:*"}, 0),  # % is no wildcard
     ],
 )
 def test_entries_are_found_by_prefix_and_by_name(
@@ -337,7 +340,7 @@ def test_another_tenant_does_not_see_the_entries(company: Company, sign_in: Sign
 def test_a_verification_that_stopped_continues_on_request(
     company: Company, audrey: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(chain_check, "MAX_ENTRIES", 4)
+    monkeypatch.setattr(chain_check, "MAX_ENTRIES", 4)  # of one verification; the log has more
     record_door_change(company, 3)
 
     first = audrey.post("/audit/verify").content.decode()

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 import psycopg
 import pytest
@@ -36,6 +36,7 @@ READERS = set(Role) - {Role.DEVELOPER}
 
 @pytest.fixture
 def company() -> Company:
+    """Return a company whose members joined on 1 September and whose plan began on 1 October."""
     return make_old_customer(datetime(2026, 9, 1, tzinfo=UTC))
 
 
@@ -65,12 +66,10 @@ def test_anonymous_visitors_are_redirected_to_sign_in(path: str) -> None:
 
 
 def test_the_page_shows_usage_costs_and_credit_of_this_month(
-    company: Company, bill: Client
+    stopped_clock: datetime, company: Company, bill: Client
 ) -> None:
-    now = timezone.now()
-    ingest_completion(
-        company, company.developer, now - timedelta(minutes=1), generated_tokens=2_000_000
-    )
+    now = stopped_clock
+    ingest_completion(company, company.developer, now, generated_tokens=2_000_000)
     rate_tenant(company.tenant_id, now=now)
     grant_credit(actor=company.platform, amount_micros=7 * MICROS, reason="Slow hours.", now=now)
 
@@ -119,13 +118,15 @@ def test_the_page_states_that_a_tenant_has_no_plan(sign_in: SignIn) -> None:
 def test_the_spending_chart_covers_the_chosen_span_or_30_days(
     company: Company, bill: Client, span: str, num_bars: int
 ) -> None:
+    # Without any spending in the span, the page has no chart.
+    ingest_completion(company, company.developer, timezone.now(), generated_tokens=2_000_000)
     rate_tenant(company.tenant_id, now=timezone.now())
 
     answer = bill.get("/billing", {"span": span}, headers={"HX-Request": "true"})
 
     part = answer.content.decode()
     assert "<html" not in part
-    assert part.count("<title>") == num_bars
+    assert part.count("<title>") == num_bars  # each bar has a title
 
 
 def test_amounts_follow_the_readers_number_format(company: Company, bill: Client) -> None:
@@ -184,7 +185,7 @@ def test_the_ledger_accepts_the_earliest_and_the_latest_day(bill: Client, day: s
 
 
 def test_the_ledger_is_paginated(company: Company, bill: Client) -> None:
-    # Seats are booked each day from 1 October on. A page has 50 transactions.
+    # Seats are booked each day from the start of the plan on. A page has 50 transactions.
     rate_tenant(company.tenant_id, now=datetime(2026, 11, 30, tzinfo=UTC))
 
     first = bill.get("/billing/ledger", {"account": "revenue.seats"}).content.decode()
@@ -195,17 +196,17 @@ def test_the_ledger_is_paginated(company: Company, bill: Client) -> None:
 
 def test_an_invoices_page_and_files_show_the_same_document(company: Company, bill: Client) -> None:
     number = make_invoice(company)
-    document = find_invoice(actor=company.administrator.actor, number=number)
+    invoice = find_invoice(actor=company.administrator.actor, number=number)
 
     page = bill.get(f"/billing/invoices/{number}").content.decode()
     as_json = bill.get(f"/billing/invoices/{number}/json")
     as_pdf = bill.get(f"/billing/invoices/{number}/pdf")
 
     assert hashlib.sha256(as_json.content).hexdigest() in page
-    assert json.loads(as_json.content)["total_cents"] == document.document.total_cents
+    assert json.loads(as_json.content)["total_cents"] == invoice.document.total_cents
     assert as_pdf.content.startswith(b"%PDF")
-    assert document.document.head.number in as_pdf["Content-Disposition"]
-    assert document.document.head.number in bill.get("/billing/invoices").content.decode()
+    assert invoice.document.head.number in as_pdf["Content-Disposition"]
+    assert invoice.document.head.number in bill.get("/billing/invoices").content.decode()
 
 
 def test_an_invoices_page_says_what_its_einvoice_lacks(company: Company, bill: Client) -> None:

@@ -32,7 +32,7 @@ _OPTIONAL = re.compile(r"<label[^>]*>([^<]+) <small>\(optional\)</small></label>
 @pytest.fixture
 def company() -> Company:
     company = make_company("initech", ACME)
-    tax = InvoiceTax("VAT", 1_900)
+    tax = InvoiceTax("VAT", 1_900)  # 19%, in basis points
     set_billing_profile(actor=company.platform, customer=CURRENT, tax=tax, now=timezone.now())
     return company
 
@@ -52,7 +52,7 @@ def customer_of(company: Company) -> InvoiceParty:
     return find_billing_profile(actor=company.people[Role.OWNER].actor).customer
 
 
-def actions_of(company: Company) -> list[str]:
+def audit_actions_of(company: Company) -> list[str]:
     actor = company.people[Role.OWNER].actor
     entry_page = list_entries(
         actor=actor, audit_filter=AuditFilter(), limit=50, cursor=None, now=timezone.now()
@@ -103,7 +103,7 @@ def test_only_an_actual_change_adds_an_audit_entry(company: Company, bill: Clien
     bill.post(PATH, CHANGED)
     bill.post(PATH, CHANGED)
 
-    assert actions_of(company).count("billing.customer_changed") == 1
+    assert audit_actions_of(company).count("billing.customer_changed") == 1
 
 
 @pytest.mark.parametrize(
@@ -112,9 +112,9 @@ def test_only_an_actual_change_adds_an_audit_entry(company: Company, bill: Clien
         ("name", " "),
         ("name", "x" * (MAX_CHARS + 1)),
         ("email", "nobody"),
-        ("tax_id", "DE\a1"),
+        ("tax_id", "DE\a1"),  # with a control character
         ("tax_id", "x" * (MAX_CHARS + 1)),
-        ("address", "line\n" * 9),
+        ("address", "line\n" * 9),  # one line too many
         ("address", "x" * (MAX_CHARS + 1)),
     ],
 )
@@ -143,6 +143,7 @@ def test_roles_that_may_not_edit_the_profile_get_neither_link_nor_form(
 
     statuses = {client.get(PATH).status_code, client.post(PATH, {}).status_code}
 
+    # The posted form is empty, so it is invalid.
     assert statuses == ({200, 400} if role in WRITERS else {403})
     is_linked = f'href="{PATH}"' in client.get("/billing/profile").content.decode()
     assert is_linked == (role in WRITERS)

@@ -2,7 +2,7 @@
 
 import re
 import uuid
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -27,6 +27,7 @@ WRITERS = {Role.OWNER, Role.ADMINISTRATOR, Role.BILLING}
 READERS = WRITERS | {Role.AUDITOR}
 NEW_BUDGET = {"scope": "tenant", "limit": "1,250.50", "is_hard": "on", "webhook_url": ""}
 HOOK = "https://hooks.example/alerts"
+pytestmark = pytest.mark.usefixtures("stopped_clock")  # so that no month ends during a test
 
 
 @pytest.fixture
@@ -94,8 +95,7 @@ def test_a_budget_that_stops_people_now_is_saved_only_after_a_confirmation(
     for person in (alice, dan):
         team_id, now = uuid.UUID(team), timezone.now()
         add_team_member(actor=company.platform, team_id=team_id, user_id=person.user_id, now=now)
-    a_minute_ago = timezone.now() - timedelta(minutes=1)
-    ingest_completion(company, dan, a_minute_ago, generated_tokens=2_000_000)
+    ingest_completion(company, dan, now, generated_tokens=2_000_000)  # costs €1.20
     rate_tenant(company.tenant_id, now=timezone.now())
     form = NEW_BUDGET | {"limit": "1"}
     bill.post("/budgets/new", form | {"scope": "user", "person": dan.email, "confirmed_stops": 1})
@@ -113,8 +113,7 @@ def test_a_budget_that_stops_people_now_is_saved_only_after_a_confirmation(
 def test_a_lower_limit_that_stops_people_asks_for_a_confirmation(
     company: Company, bill: Client
 ) -> None:
-    a_minute_ago = timezone.now() - timedelta(minutes=1)
-    ingest_completion(company, company.developer, a_minute_ago, generated_tokens=50_000)
+    ingest_completion(company, company.developer, timezone.now(), generated_tokens=50_000)  # €0.03
     rate_tenant(company.tenant_id, now=timezone.now())
     budget = make_budget(company, limit_micros=100_000_000)
 
@@ -130,12 +129,12 @@ def test_a_budget_per_seat_grows_with_the_members(company: Company, bill: Client
     bill.post("/budgets/new", NEW_BUDGET | {"limit": "10", "is_per_seat": "on"})
     (budget,) = list_budgets(company)
     with tenant_scope(company.tenant_id):
-        (in_gateways,) = read_spending_limits(company.tenant_id, now=timezone.now()).budgets
+        (gateway_budget,) = read_spending_limits(company.tenant_id, now=timezone.now()).budgets
 
     make_colleague(company)
 
     assert budget.month_limit_micros == 10_000_000 * len(ACME)
-    assert in_gateways.limit_micros == budget.month_limit_micros
+    assert gateway_budget.limit_micros == budget.month_limit_micros
     assert list_budgets(company)[0].month_limit_micros == budget.month_limit_micros + 10_000_000
     assert "The limit is €10.00 per seat." in bill.get(f"/budgets/{budget.id}").content.decode()
 
@@ -333,8 +332,7 @@ def test_the_page_shows_the_recipients_of_alerts(company: Company, bill: Client)
     holder = BudgetTarget(BudgetScope.USER, uuid.UUID(company.developer.user_id))
     budget = make_budget(company, limit_micros=1_000, holder=holder, is_hard=False)
     now = timezone.now()
-    a_minute_ago = now - timedelta(minutes=1)
-    ingest_completion(company, company.developer, a_minute_ago, generated_tokens=10_000)
+    ingest_completion(company, company.developer, now, generated_tokens=10_000)
     rate_tenant(company.tenant_id, now=now)
 
     page = bill.get(f"/budgets/{budget.id}").content.decode()
@@ -351,8 +349,7 @@ def test_the_page_states_that_the_rest_is_too_small_for_a_completion(
 ) -> None:
     budget = make_budget(company, limit_micros=6_500)  # the completion below costs 6,000
     now = timezone.now()
-    a_minute_ago = now - timedelta(minutes=1)
-    ingest_completion(company, company.developer, a_minute_ago, generated_tokens=10_000)
+    ingest_completion(company, company.developer, now, generated_tokens=10_000)
     rate_tenant(company.tenant_id, now=now)
 
     page = bill.get(f"/budgets/{budget.id}").content.decode()
@@ -372,7 +369,7 @@ def test_another_tenants_budget_is_not_found(
     for budget_id in (budget.id, uuid.uuid4()):
         send = bob.post if action else bob.get
         assert send(f"/budgets/{budget_id}{action}", fields).status_code == 404
-    assert [budget.version for budget in list_budgets(company)] == [1]
+    assert [budget.version for budget in list_budgets(company)] == [1]  # unchanged
 
 
 def test_the_pages_run_few_queries(company: Company, bill: Client) -> None:

@@ -16,6 +16,7 @@ from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.queries import few_queries
 from tests.integration.console.pages.usage_rows import add_requests, make_colleagues, roll_up
 
+pytestmark = pytest.mark.usefixtures("stopped_clock")  # so that no hour ends during a test
 PURGERS = {Role.OWNER, Role.ADMINISTRATOR}
 
 
@@ -36,7 +37,7 @@ def test_every_role_sees_the_page_and_only_owners_and_administrators_purge(
     company: Company, sign_in: SignIn, sign_in_now: SignIn, role: Role
 ) -> None:
     page = sign_in(company.people[role]).get("/cache")
-    client = sign_in_now(company.people[role])
+    client = sign_in_now(company.people[role])  # with a recent step-up, which purging requires
 
     assert page.status_code == 200
     assert ('href="/cache/purge"' in page.content.decode()) == (role in PURGERS)
@@ -62,7 +63,9 @@ def test_hit_rates_are_shown_by_language(company: Company, sign_in: SignIn) -> N
         page = client.get("/cache").content.decode()
 
     assert 'data-label="Hit rate">80.0%' in page  # 80 of 100 prompt tokens are cached
-    assert "Shared" in page
+    assert (
+        "Shared" in page
+    )  # the page also shows the tenant's isolation, which is by default shared
 
 
 def test_the_csv_file_lists_each_language_and_the_total(company: Company, sign_in: SignIn) -> None:
@@ -91,6 +94,7 @@ def test_purging_requires_a_step_up(company: Company, sign_in: SignIn) -> None:
     answer = sign_in(company.administrator).post("/cache/purge", {"reason": "a leak"})
 
     assert answer.status_code == 302
+    # After the step-up, the page /account/resume/... sends the form again.
     assert "next=%2Faccount%2Fresume%2F" in answer["Location"]
     assert read_published_epoch(company) == 0
 
@@ -107,6 +111,7 @@ def test_a_purge_starts_an_epoch_and_is_audited(company: Company, sign_in_now: S
     assert (entry.reason, entry.target) == ("a leak", f"tenant:{company.slug}")
 
 
+# A reason has at most 500 characters.
 @pytest.mark.parametrize("reason", ["", " ", "x" * 501, "a\0b"])
 def test_an_invalid_reason_purges_nothing(
     company: Company, sign_in_now: SignIn, reason: str

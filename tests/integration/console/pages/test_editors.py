@@ -15,7 +15,7 @@ from tests.fixtures.companies import Cast
 from tests.integration.console.conftest import SignIn
 
 VSIX = "caret-0.1.0.vsix"
-FILES = {  # with their content types
+FILES = {  # content types by file name
     VSIX: "application/octet-stream",
     "caret.nvim.tar.gz": "application/gzip",
     "caret-ls-0.1.0.pyz": "application/octet-stream",
@@ -147,7 +147,7 @@ def test_carets_own_clients_come_first() -> None:
     assert [editor.code for editor in EDITORS[:3]] == ["caret-vscode", "caret-ls", "caret-neovim"]
 
 
-def test_the_pages_that_the_extension_opens_exist() -> None:
+def test_the_pages_that_the_vscode_extension_opens_exist() -> None:
     source = (REPOSITORY / "platform" / "ide" / "vscode" / "src" / "addresses.ts").read_text()
 
     pages = re.findall(r'^export const \w+ = "([^"]+)"', source, re.MULTILINE)

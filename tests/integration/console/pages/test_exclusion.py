@@ -29,6 +29,7 @@ def company() -> Company:
 
 @pytest.fixture
 def alice(company: Company, sign_in: SignIn) -> Client:
+    """Return the browser of Alice, the administrator."""
     return sign_in(company.administrator)
 
 
@@ -47,6 +48,7 @@ def post_list(client: Client, step: str, rules: list[tuple[str, str]], **fields:
 
 
 def parse_rules(page: str) -> list[tuple[str, str]]:
+    """Return the rules of the list's form. The last one is the empty row for a new rule."""
     patterns, repositories = (
         re.findall(rf'name="rule_{name}" value="([^"]*)"', unescape(page))
         for name in ("pattern", "repository")
@@ -181,6 +183,7 @@ def test_the_list_adds_and_removes_rules_without_saving_them(
     company: Company, alice: Client
 ) -> None:
     rules = [("**/secrets/**", ""), ("a", "shop")]
+    # "remove-1" removes the rule with the index 1.
     added = post_list(alice, "add", [*rules, ("*.pem", "shop")])
     removed = post_list(alice, "remove-1", [*rules, ("*.pem", "shop")])
 
@@ -190,10 +193,10 @@ def test_the_list_adds_and_removes_rules_without_saving_them(
 
 
 def test_a_pattern_alone_is_reviewed_as_a_rule_for_all_repositories(alice: Client) -> None:
-    list_review = post_list(alice, "review", [("**/secrets/**", "")])
-    as_yaml = post_yaml(alice, "review", "**/secrets/**").content.decode()
+    review_of_list = post_list(alice, "review", [("**/secrets/**", "")])
+    review_of_yaml = post_yaml(alice, "review", "**/secrets/**").content.decode()
 
-    for page in (list_review, as_yaml):
+    for page in (review_of_list, review_of_yaml):
         assert '+ "*": "**/secrets/**"' in unescape(page)
 
 
@@ -255,6 +258,7 @@ def test_blocked_requests_are_counted_by_reason(company: Company, alice: Client)
     assert "Path excluded" in page
     assert ">3</td>" in page
     assert "Filtered: possible secret" in page
+    # The page has break opportunities in long addresses.
     assert breakable(company.developer.email) in page
 
 

@@ -13,6 +13,8 @@ from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.queries import few_queries
 from tests.integration.console.pages.usage_rows import add_requests, make_colleagues, roll_up
 
+pytestmark = pytest.mark.usefixtures("stopped_clock")  # so that no hour ends during a test
+
 
 @pytest.fixture
 def company() -> Company:
@@ -20,6 +22,7 @@ def company() -> Company:
 
 
 def record_experiment(company: Company, *, num_users: int) -> None:
+    """Record two suggestions for each user. Users of `control` accept one, users of `wide` both."""
     for variant, accepted in (("window/control", 1), ("window/wide", 2)):
         for person in make_colleagues(company, num_users):
             add_requests(company, person, num=2, accepted=accepted, variant=variant)

@@ -32,6 +32,7 @@ EXPORTERS = set(Role) - {Role.DEVELOPER}
 
 @pytest.fixture
 def company() -> Iterator[Company]:
+    """Yield a company. End its exports after the test."""
     company = make_company("initech", ACME)
     yield company
     end_all_exports(company)

@@ -56,9 +56,9 @@ def filled_form(client: Client, company: Company, path: str = "/keys/new", **cha
 
 
 def parse_shown_key(page: Any) -> ParsedKey:
-    text = KEY_PATTERN.search(page.content.decode())
-    assert text is not None
-    key = parse_key(text[0])
+    match = KEY_PATTERN.search(page.content.decode())
+    assert match is not None
+    key = parse_key(match[0])
     assert key is not None
     return key
 
@@ -90,7 +90,7 @@ def test_a_new_key_is_shown_once_and_works(company: Company, client: Client) -> 
 
 
 @pytest.mark.parametrize(
-    ("preset", "scopes", "expected", "hidden"),
+    ("preset", "scopes", "shown_editor", "hidden_editor"),
     [
         ("code", ["inference:edit", "inference:fim", "inference:inline"], "Tabby", "Chat, curl"),
         ("chat", ["inference:chat"], "Chat, curl", "Tabby"),
@@ -102,15 +102,15 @@ def test_a_preset_decides_the_scopes_and_the_settings_that_are_shown(
     client: Client,
     preset: str,
     scopes: list[str],
-    expected: str,
-    hidden: str | None,
+    shown_editor: str,
+    hidden_editor: str | None,
 ) -> None:
     page = client.post("/keys/new", filled_form(client, company, preset=preset))
 
     content = page.content.decode()
     assert keys_of(company)[0].scopes == scopes
-    assert expected in content
-    assert hidden is None or hidden not in content
+    assert shown_editor in content
+    assert hidden_editor is None or hidden_editor not in content
 
 
 def test_only_a_service_key_can_have_no_completion_scopes(company: Company, client: Client) -> None:
@@ -180,8 +180,8 @@ def test_submitting_the_form_again_creates_no_second_key(company: Company, clien
         ({"kind": None}, "kind"),
         ({"lifetime": "9999"}, "lifetime"),
         ({"lifetime": "day"}, "day"),
-        ({"lifetime": "day", "day": "9999-12-31"}, "day"),
-        ({"lifetime": "day", "day": "0001-01-01"}, "lifetime"),
+        ({"lifetime": "day", "day": "9999-12-31"}, "day"),  # refused by the form
+        ({"lifetime": "day", "day": "0001-01-01"}, "lifetime"),  # in the past: refused on creation
         ({"lifetime": "day", "day": "2020-01-01"}, "lifetime"),
         ({"owner": "not an address"}, "owner"),
         ({"owner": "nobody@nowhere.example"}, "owner"),
@@ -252,6 +252,7 @@ def test_rotation_creates_a_new_secret_and_expires_the_old_one_after_the_overlap
     assert "Valid until" in client.get(f"/keys/{old.lookup_id}").content.decode()
 
 
+# An overlap of 9 hours is not offered.
 @pytest.mark.parametrize("changes", [{"overlap": "9"}, {"lifetime": "never"}, {"reason": "x\0"}])
 def test_an_invalid_rotation_changes_nothing(
     company: Company, client: Client, changes: dict[str, str]
@@ -273,5 +274,6 @@ def test_a_revoked_key_cannot_be_rotated(company: Company, client: Client) -> No
 
     answer = client.get(f"/keys/{lookup_id}/rotate", follow=True)
 
-    assert answer.redirect_chain[-1][0] == f"/keys/{lookup_id}"
+    last_url, _status = answer.redirect_chain[-1]
+    assert last_url == f"/keys/{lookup_id}"
     assert "You can rotate only active keys" in answer.content.decode()

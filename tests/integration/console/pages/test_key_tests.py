@@ -26,7 +26,6 @@ from tests.fixtures.companies import (
     make_service_key,
 )
 from tests.integration.console.conftest import SignIn
-from tests.stack.ports import free_port
 
 HTMX_HEADERS = {"HX-Request": "true"}
 COMPLETED = {"choices": [{"text": "sum(values)"}]}
@@ -61,7 +60,8 @@ def running_gateway(gateway: Gateway) -> Iterator[Gateway]:
             pass
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+    poll_interval_s = 0.01  # how soon the server notices its shutdown
+    thread = threading.Thread(target=server.serve_forever, args=(poll_interval_s,), daemon=True)
     thread.start()
     gateway.url = f"http://127.0.0.1:{server.server_port}"
     try:
@@ -154,7 +154,7 @@ def test_the_result_states_why_the_gateway_refused_the_completion(
 def test_the_result_names_a_gateway_that_is_unreachable(
     settings: Any, company: Company, client: Client
 ) -> None:
-    settings.GATEWAY_URL = f"http://127.0.0.1:{free_port()}"
+    settings.GATEWAY_URL = "http://127.0.0.1:9"  # no process listens on this port
 
     assert settings.GATEWAY_URL in result_of(client, make_key(company, company.developer).text)
 
@@ -205,14 +205,14 @@ def test_a_revoked_key_is_sent_to_the_gateway_and_reported_as_revoked(
 def test_a_key_without_http_modes_gets_an_explanation_and_no_test_button(
     gateway: Gateway, company: Company, client: Client
 ) -> None:
-    new = KeyRequest(
+    key_request = KeyRequest(
         kind=KeyKind.DEVELOPER,
         owner_id=company.developer.user_id,
         name="Blocks",
         expires_at=None,
         scopes=frozenset({KeyScope.BLOCK}),
     )
-    created = create_key(actor=company.platform, new=new, now=timezone.now())
+    created = create_key(actor=company.platform, new=key_request, now=timezone.now())
 
     assert "over HTTP" in result_of(client, created.text)
     assert gateway.requests == []

@@ -16,6 +16,7 @@ from tests.fixtures.companies import GLOBEX, Cast, Company, make_company, make_k
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.queries import few_queries
 
+# The forms that create and change keys. No key has the lookup ID Ab3dE6gH.
 CHANGE_PATHS = "/keys/new", "/keys/policy", "/keys/Ab3dE6gH/rotate", "/keys/Ab3dE6gH/revoke"
 HTMX_HEADERS = {"HX-Request": "true"}
 
@@ -130,7 +131,7 @@ def test_the_list_is_filtered_and_sorted_by_its_query(company: Company, client: 
     assert names() == ["Bellows", "Anvil"]  # playground keys are listed only on request
     assert names(sort="name") == ["Anvil", "Bellows"]
     assert names(sort="-name") == ["Bellows", "Anvil"]
-    assert names(sort="pink") == ["Bellows", "Anvil"]
+    assert names(sort="pink") == ["Bellows", "Anvil"]  # unknown values are ignored
     assert names(q="anv") == ["Anvil"]
     assert names(kind="svc") == []
     assert names(kind="pink") == ["Bellows", "Anvil"]
@@ -140,7 +141,7 @@ def test_the_list_is_filtered_and_sorted_by_its_query(company: Company, client: 
 
 
 def test_a_full_page_links_to_the_next_page(company: Company, client: Client) -> None:
-    for number in range(26):
+    for number in range(26):  # a page has 25
         make_key(company, company.developer, name=f"Key {number:02}")
 
     first = list_page(client, sort="name")

@@ -32,6 +32,9 @@ from tests.integration.console.pages.live_socket import (
 )
 from tests.integration.console.pages.usage_rows import add_requests, make_colleagues
 
+# So that the requests of the last minute do not become older during a test.
+pytestmark = pytest.mark.usefixtures("stopped_clock")
+
 
 @pytest.fixture
 def company() -> Company:
@@ -52,11 +55,12 @@ def test_an_administrator_gets_the_figures_of_the_tenant(company: Company, sign_
     assert (figures["requests"], figures["p99"]) == ("3", "40 ms")  # see add_requests
 
 
-@pytest.mark.parametrize(("num", "expected"), [(4, "–"), (5, "5")])
+# Figures of fewer than five users are hidden.
+@pytest.mark.parametrize(("num_users", "expected"), [(4, "–"), (5, "5")])
 def test_acceptances_of_few_users_are_hidden(
-    company: Company, sign_in: SignIn, num: int, expected: str
+    company: Company, sign_in: SignIn, num_users: int, expected: str
 ) -> None:
-    for person in make_colleagues(company, num):
+    for person in make_colleagues(company, num_users):
         add_requests(company, person, accepted=1)
     session = session_key_of(sign_in(company.administrator))
 
@@ -137,11 +141,14 @@ def test_no_listener_is_left_when_a_socket_closes_early() -> None:
     """Cancel the listener after 0 to 59 event-loop steps, during which it connects to Redis."""
 
     async def cancel_listener(after_steps: int) -> set[asyncio.Task[None]]:
+        """Return the tasks of the listener that do not end."""
         with AccessFeed().watch("a session"):
             for _ in range(after_steps):
                 await asyncio.sleep(0)
         listeners = asyncio.all_tasks() - {asyncio.current_task()}
-        _, running = await asyncio.wait(listeners, timeout=60) if listeners else (set(), set())
+        if not listeners:
+            return set()
+        _, running = await asyncio.wait(listeners, timeout=300)
         return running
 
     async def cancel_in_each_step() -> set[asyncio.Task[None]]:
@@ -151,6 +158,10 @@ def test_no_listener_is_left_when_a_socket_closes_early() -> None:
 
 
 def counting_broadcaster() -> tuple[LiveBroadcaster[int], list[Actor]]:
+    """Return a broadcaster of the number of readings, and the actors for whom it has read.
+
+    Each group of viewers gets one reading only, because the broadcaster sleeps forever after it.
+    """
     read_for: list[Actor] = []
 
     async def read_number(actor: Actor) -> int:
@@ -202,7 +213,7 @@ def test_a_developers_own_figures_are_read_separately(company: Company) -> None:
     ("num_people", "max_of_each"),
     [
         (1, MAX_SOCKETS_OF_USER),
-        (5, MAX_OF_TENANT // 5),  # fewer than MAX_SOCKETS_OF_USER
+        (5, MAX_OF_TENANT // 5),  # fewer for each user than MAX_SOCKETS_OF_USER
     ],
     ids=["limit of a user", "limit of the tenant"],
 )
@@ -254,7 +265,7 @@ def test_a_failed_reading_is_repeated(company: Company, error: Exception) -> Non
         with LiveBroadcaster(fail_then_read, sleep=_sleep_briefly).subscribe(
             company.administrator.actor
         ) as readings:
-            return await asyncio.wait_for(anext(readings), 30)
+            return await asyncio.wait_for(anext(readings), 300)
 
     with structlog.testing.capture_logs() as lines:
         assert asyncio.run(read_figures()) == 7
@@ -270,7 +281,7 @@ def test_a_slow_reading_delays_no_other_tenant(
     def read_slowly(*, actor: Actor, now: datetime) -> Any:
         if actor.tenant_id == company.tenant_id:
             has_begun.set()
-            is_released.wait(60)
+            is_released.wait(300)
         return read_last_minute(actor=actor, now=now)
 
     monkeypatch.setattr(live, "read_last_minute", read_slowly)
@@ -281,7 +292,7 @@ def test_a_slow_reading_delays_no_other_tenant(
         async with socket(slow_session) as waiting, socket(session) as opened_socket:
             assert await waiting.connect()
             try:
-                assert await asyncio.to_thread(has_begun.wait, 30)
+                assert await asyncio.to_thread(has_begun.wait, 300)
                 return await read_first_message(opened_socket)
             finally:
                 is_released.set()

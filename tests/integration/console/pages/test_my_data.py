@@ -19,11 +19,13 @@ from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.queries import few_queries
 
 PAGE = "/account/my-data"
+# `wording` has the versions of the texts that the page shows.
 CONSENT_FORM = {"agrees": "on", "wording": ["content-capture-1", "training-1"]}
 
 
 @pytest.fixture
 def consenting_company() -> Company:
+    """Make a company whose policy allows content capture and training. No user has consented."""
     company = make_company("acme", ACME)
     content_capture = {"consent_text": "tenant-1", "retention_days": 30, "training": True}
     set_policy(
@@ -37,6 +39,7 @@ def consenting_company() -> Company:
 
 @pytest.fixture
 def ada(consenting_company: Company, sign_in: SignIn) -> Client:
+    """Return the browser of Ada, the developer."""
     return sign_in(consenting_company.developer)
 
 
@@ -93,9 +96,9 @@ def test_a_user_consents_to_each_kind_separately_and_sees_receipts(
 @pytest.mark.parametrize(
     "fields",
     [
-        {"wording": ["content-capture-1"]},
+        {"wording": ["content-capture-1"]},  # without the tick
         {"agrees": "on"},
-        {"agrees": "on", "wording": ["content-capture-0"]},
+        {"agrees": "on", "wording": ["content-capture-0"]},  # another wording
     ],
 )
 def test_consent_requires_the_tick_and_the_current_wording(

@@ -41,6 +41,7 @@ def change_policy(company: Company, **changes: Any) -> None:
 
 
 def filled_form(client: Client, **changes: Any) -> dict[str, Any]:
+    """Return the fields of a valid form with a new form token, and with these changes."""
     match = re.search(
         rb'name="form_token" value="([^"]+)"', client.get("/account/keys/new").content
     )
@@ -79,15 +80,15 @@ def test_a_developer_creates_a_key_and_sees_it_once(company: Company, ada: Clien
     page = ada.post("/account/keys/new", filled_form(ada)).content.decode()
 
     assert "Your keys and devices" in re.findall(r'class="back"[^>]*>.*?</a>', page, re.DOTALL)[0]
-    text = KEY_PATTERN.search(page)
-    assert text is not None
-    key = parse_key(text[0])
+    match = KEY_PATTERN.search(page)
+    assert match is not None
+    key = parse_key(match[0])
     assert key is not None
     assert is_key_active(tenant_id=company.tenant_id, key=key, now=timezone.now())
     found_key = find_key(actor=company.platform, lookup_id=key.lookup_id, now=timezone.now())
     assert (found_key.owner_email, found_key.name) == (company.developer.email, "Laptop")
     assert serialize_scopes(found_key.scopes) == ["inference:inline"]
-    assert text[0] not in ada.get("/account/keys").content.decode()
+    assert match[0] not in ada.get("/account/keys").content.decode()
 
 
 def test_a_form_submitted_twice_creates_one_key(company: Company, ada: Client) -> None:
@@ -122,8 +123,8 @@ def test_values_that_are_invalid_or_forbidden_by_the_policy_are_refused(
     page = response.content.decode()
     assert response.status_code == 400
     (wrong_field,) = re.findall(r'field-wrong">(.*?)class="wrong"', page, re.DOTALL)
-    (changed_name,) = changes
-    assert f'name="{changed_name}"' in wrong_field
+    (changed_field,) = changes  # the name of the only one
+    assert f'name="{changed_field}"' in wrong_field
     assert KEY_PATTERN.search(page) is None
 
 

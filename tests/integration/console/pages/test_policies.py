@@ -39,6 +39,7 @@ def company() -> Company:
 
 @pytest.fixture
 def alice(company: Company, sign_in: SignIn) -> Client:
+    """Return the browser of Alice, the administrator."""
     return sign_in(company.administrator)
 
 
@@ -69,7 +70,7 @@ def set_policy_fields(company: Company, **fields: object) -> None:
 def test_anonymous_visitors_are_redirected_to_sign_in(path: str) -> None:
     answer = Client().get(path)
 
-    assert (answer.status_code, answer["Location"][:8]) == (302, "/sign-in")
+    assert answer["Location"].startswith("/sign-in")
 
 
 @pytest.mark.parametrize("role", list(Role))

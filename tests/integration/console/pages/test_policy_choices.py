@@ -27,6 +27,7 @@ def company() -> Company:
 
 @pytest.fixture
 def alice(company: Company, sign_in: SignIn) -> Client:
+    """Return the browser of Alice, the administrator."""
     return sign_in(company.administrator)
 
 
@@ -73,6 +74,7 @@ def test_models_are_chosen_from_the_catalog(
     assert document["default_models"] == {"fast": {"*": offered_model, "rust": offered_model}}
 
 
+# OFFERED stands for the name of the offered model.
 @pytest.mark.parametrize(
     ("language", "model"),
     [("klingon", "OFFERED"), ("rust", ""), ("", "OFFERED"), ("rust", "gpt-9")],

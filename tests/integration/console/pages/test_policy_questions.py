@@ -18,6 +18,7 @@ def company() -> Company:
 
 @pytest.fixture
 def alice(company: Company, sign_in: SignIn) -> Client:
+    """Return the browser of Alice, the administrator."""
     return sign_in(company.administrator)
 
 

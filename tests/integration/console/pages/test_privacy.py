@@ -25,7 +25,7 @@ from tests.integration.console.pages.forms import parse_form
 from tests.integration.console.pages.queries import few_queries
 
 CONSENT_PATHS = ("/privacy", "/privacy/receipts", "/privacy/withdrawals")
-# The versions of the consent texts that the user has read.
+# The versions of the consent texts to which the developer consents.
 CURRENT_CONSENT_TEXTS = frozenset({"content-capture-1", "training-1"})
 
 
@@ -36,6 +36,7 @@ def company() -> Company:
 
 @pytest.fixture
 def consenting_company(company: Company) -> Company:
+    """Allow content capture and training in the policy. The developer consents to the former."""
     content_capture = {"consent_text": "tenant-1", "retention_days": 30, "training": True}
     set_policy(
         actor=company.administrator.actor,
@@ -50,6 +51,7 @@ def consenting_company(company: Company) -> Company:
 
 @pytest.fixture
 def alice(company: Company, sign_in_now: SignIn) -> Client:
+    """Return the browser of Alice, the administrator."""
     return sign_in_now(company.administrator)
 
 
@@ -104,7 +106,7 @@ def test_consent_is_counted_and_listed_by_member(
     assert num_consented == "1"
     assert members.count("Consented") == 1
     assert breakable(consenting_company.developer.email) in members
-    # The tenant allows content capture and training, and the developer consents to the former.
+    # Two receipts of the tenant, for content capture and for training, and one of the developer.
     assert receipts.count('data-label="Decision"') == 3
 
 
@@ -142,7 +144,12 @@ def test_a_content_capture_draft_can_be_edited_after_its_review(alice: Client) -
 
 
 @pytest.mark.parametrize(
-    "invalid_fields", [{"retention_days": ""}, {"retention_days": "400"}, {"wording": "tenant-0"}]
+    "invalid_fields",
+    [
+        {"retention_days": ""},
+        {"retention_days": "400"},  # too many
+        {"wording": "tenant-0"},  # an outdated consent text
+    ],
 )
 def test_an_invalid_content_capture_setting_is_refused(
     company: Company, alice: Client, invalid_fields: dict[str, str]

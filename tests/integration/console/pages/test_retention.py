@@ -55,6 +55,7 @@ def company() -> Company:
 
 @pytest.fixture
 def alice(company: Company, sign_in_now: SignIn) -> Client:
+    """Return the browser of Alice, the administrator."""
     return sign_in_now(company.administrator)
 
 
@@ -71,8 +72,8 @@ def issue_test_certificate(company: Company) -> CertificateView:
 
 
 def place_test_hold(company: Company, **fields: Any) -> str:
-    new = NewHold(name="Hooli v. Acme", reason="Letter of 3 May", **fields)
-    return str(place_hold(actor=company.platform, new=new, now=timezone.now()))
+    hold = NewHold(name="Hooli v. Acme", reason="Letter of 3 May", **fields)
+    return str(place_hold(actor=company.platform, new=hold, now=timezone.now()))
 
 
 @pytest.mark.parametrize("path", [*PAGES, USAGE_PAGE, "/retention/holds/new"])
@@ -115,13 +116,13 @@ def test_the_statuses_of_data_classes_agree_with_their_reports(company: Company)
     place_test_hold(
         company,
         user_id=UUID(company.developer.user_id),
-        until=timezone.now() - timedelta(days=300),
+        until=timezone.now() - timedelta(days=300),  # DEFAULT_DAYS is more
     )
     actor, now = company.administrator.actor, timezone.now()
 
     statuses = list_data_class_statuses(actor=actor, now=now)
 
-    # The administrator's record. The developer's is on hold.
+    # Only the administrator's record is overdue, because the developer's is on hold.
     assert sum(status.overdue for status in statuses) == 1
     for status, report in zip(statuses, list_data_class_reports(actor=actor, now=now), strict=True):
         assert (status.data_class, status.rule, status.overdue) == (

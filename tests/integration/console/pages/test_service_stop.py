@@ -24,7 +24,9 @@ from tests.fixtures.companies import ACME, Company, make_company
 if TYPE_CHECKING:
     from tests.integration.console.conftest import SignIn
 
-NOW = timezone.now()
+# Otherwise a day or a month could end between the set-up and the page.
+pytestmark = pytest.mark.usefixtures("stopped_clock")
+
 PAGES = ("/", "/keys", "/account/password")
 _BANNER = b"service-stop"  # the CSS class
 
@@ -36,14 +38,15 @@ def company() -> Company:
 
 def set_statuses(company: Company, *statuses: TenantStatus) -> None:
     for status in statuses:
-        set_status(actor=company.platform, status=status, reason="unpaid", now=NOW)
+        set_status(actor=company.platform, status=status, reason="unpaid", now=timezone.now())
 
 
 def spend_all(company: Company, *, limit_micros: int) -> None:
-    today = utc_day(NOW)
+    """Spend the limit of a budget today, and create the alerts of the budget."""
+    today = utc_day(timezone.now())
     with tenant_scope(company.tenant_id):
         add_spend(company.tenant_id, [SpendEntry(today, None, limit_micros)])
-        create_alerts(company.tenant_id, start_of_month(today), price=None, now=NOW)
+        create_alerts(company.tenant_id, start_of_month(today), price=None, now=timezone.now())
 
 
 @pytest.mark.parametrize("role", [Role.OWNER, Role.DEVELOPER])
@@ -56,7 +59,7 @@ def test_every_page_of_a_suspended_tenant_says_so(
     for path in PAGES:
         page = client.get(path, follow=True).content
         assert b"is suspended." in page
-        assert f'datetime="{NOW:%Y-%m-%dT%H:%M}'.encode() in page
+        assert f'datetime="{timezone.now():%Y-%m-%dT%H:%M}'.encode() in page
         assert (b"The reason is in the audit log." in page) is (role is Role.OWNER)
 
 
@@ -68,13 +71,16 @@ def test_the_banner_of_a_closing_tenant_links_to_the_exports(
     page = sign_in(company.people[Role.OWNER]).get("/keys", follow=True).content
 
     assert b"is closing." in page
-    assert b'href="/exports"' in page.partition(_BANNER)[2].partition(b"</div></div>")[0]
+    banner = page.partition(_BANNER)[2].partition(b"</div></div>")[0]
+    assert b'href="/exports"' in banner
 
 
 def test_the_banner_of_a_closing_tenant_names_the_day_of_the_deletion(
     company: Company, sign_in: SignIn
 ) -> None:
-    closes_at = begin_closing(actor=company.platform, reason="end", now=NOW, grace_days=14)
+    closes_at = begin_closing(
+        actor=company.platform, reason="end", now=timezone.now(), grace_days=14
+    )
 
     page = sign_in(company.people[Role.DEVELOPER]).get("/keys", follow=True).content.decode()
 
@@ -94,7 +100,7 @@ def test_the_banner_of_a_closing_tenant_names_the_day_of_the_deletion(
 def test_the_end_of_a_trial_is_shown_from_a_week_before_it(
     company: Company, sign_in: SignIn, days_left: int, text: str | None
 ) -> None:
-    last_day = utc_day(NOW) + timedelta(days=days_left)
+    last_day = utc_day(timezone.now()) + timedelta(days=days_left)
     Tenant.objects.filter(id=company.tenant_id).update(trial_ends_on=last_day)
     client = sign_in(company.people[Role.DEVELOPER])
 
@@ -129,7 +135,7 @@ def test_a_used_up_budget_of_the_tenant_is_shown_until_its_limit_is_raised(
         budget_id=budget.id,
         terms=BudgetTerms(1_000_000_000, is_hard=True, webhook_url=""),
         version=budget.version,
-        now=NOW + timedelta(seconds=1),
+        now=timezone.now() + timedelta(seconds=1),
     )
     assert _BANNER not in client.get("/keys", follow=True).content
 

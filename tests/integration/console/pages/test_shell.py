@@ -129,6 +129,7 @@ def test_htmx_gets_the_search_results_without_the_page_around_them(
     assert whole_page["Vary"].count("HX-Request") == 1
     assert "<html" in whole_page.content.decode()
     assert "<html" not in search(client, "", HTMX_HEADERS)
+    # A boosted link replaces the whole page.
     assert "<html" in search(client, "", HTMX_HEADERS | {"HX-Boosted": "true"})
 
 
@@ -150,9 +151,9 @@ def test_the_search_text_is_escaped(cast: Cast, sign_in: SignIn) -> None:
 
 def test_saved_preferences_take_effect(cast: Cast, sign_in: SignIn) -> None:
     client = sign_in(cast.acme.developer)
-    settings = {"language": "de", "zone": "Asia/Kolkata", "theme": "dark"}
+    preferences = {"language": "de", "zone": "Asia/Kolkata", "theme": "dark"}
 
-    page = client.post(PREFERENCES, settings, follow=True).content.decode()
+    page = client.post(PREFERENCES, preferences, follow=True).content.decode()
 
     assert '<html lang="de" data-theme="dark">' in page
     assert "Asia/Kolkata" in page
@@ -165,9 +166,9 @@ def test_saved_preferences_take_effect(cast: Cast, sign_in: SignIn) -> None:
 def test_an_unknown_preference_gets_an_error_at_its_field(
     cast: Cast, sign_in: SignIn, field: str, value: str
 ) -> None:
-    settings = {"language": "en", "zone": "UTC", "theme": "", field: value}
+    preferences = {"language": "en", "zone": "UTC", "theme": "", field: value}
 
-    answer = sign_in(cast.acme.developer).post(PREFERENCES, settings)
+    answer = sign_in(cast.acme.developer).post(PREFERENCES, preferences)
 
     assert answer.status_code == 400
     assert answer.content.decode().count('class="wrong"') == 1

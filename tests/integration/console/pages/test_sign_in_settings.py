@@ -168,7 +168,11 @@ def test_an_owner_makes_the_second_factor_required(company: Company, client: Cli
 def test_the_button_for_the_second_factor_considers_the_policy(
     is_required: bool, is_required_by_policy: bool, label: str
 ) -> None:
-    rules = SignInRules(is_required, None, is_mfa_required_by_policy=is_required_by_policy)
+    rules = SignInRules(
+        is_mfa_required=is_required,
+        provider=None,
+        is_mfa_required_by_policy=is_required_by_policy,
+    )
 
     card = render_to_string(
         "console/sign_in_settings/_two_factor.html", {"rules": rules, "can_change": True}
@@ -204,7 +208,7 @@ def test_a_provider_is_configured_shown_without_its_secret_and_removed(
         ("openid", {"client_id": "x\0"}, VALID_PROVIDER["issuer"]),
         ("saml", {"metadata": "<no metadata"}, "&lt;no metadata"),
         ("saml", {"metadata_url": "ftp://x.example"}, "ftp://x.example"),
-        ("saml", {}, ""),
+        ("saml", {}, ""),  # neither metadata nor their URL
     ],
 )
 def test_an_invalid_provider_configuration_gets_an_error_message_and_keeps_the_input(
@@ -212,10 +216,10 @@ def test_an_invalid_provider_configuration_gets_an_error_message_and_keeps_the_i
 ) -> None:
     answer = client.post(f"/sign-in-settings/provider/{path}", VALID_PROVIDER | changes)
 
-    text = answer.content.decode()
+    page = answer.content.decode()
     assert answer.status_code == 400
-    assert 'class="wrong"' in text or 'role="alert"' in text
-    assert kept_input in text
+    assert 'class="wrong"' in page or 'role="alert"' in page
+    assert kept_input in page
     assert find_sign_in_rules(company).provider is None
 
 
@@ -235,13 +239,15 @@ def test_a_scim_token_is_shown_once_and_revoked(company: Company, client: Client
 
     created = client.post("/sign-in-settings/scim", form)
     second_page = client.post("/sign-in-settings/scim", form, follow=True).content.decode()
-    text, _scim_url = re.findall(r'<code class="whole">([^<]+)</code>', created.content.decode())
+    token_text, _scim_url = re.findall(
+        r'<code class="whole">([^<]+)</code>', created.content.decode()
+    )
     [token] = list_scim_tokens(actor=company.platform)
     names_before = list_token_names(company)
     client.post(f"/sign-in-settings/scim/{token.id}/revoke")
 
     assert created["Cache-Control"] == "no-store"
-    assert text not in client.get("/sign-in-settings").content.decode()
+    assert token_text not in client.get("/sign-in-settings").content.decode()
     assert "We did not create a second token" in second_page
     assert names_before == ["Okta"]
     assert list_token_names(company) == []

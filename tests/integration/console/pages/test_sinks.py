@@ -45,11 +45,13 @@ def company() -> Iterator[Company]:
 
 @pytest.fixture
 def alice(company: Company, sign_in_now: SignIn) -> Client:
+    """Return the browser of Alice, the administrator."""
     return sign_in_now(company.administrator)
 
 
 @pytest.fixture
 def hook() -> Iterator[Hook]:
+    """Run a webhook server until the test ends."""
     with webhook() as hook:
         yield hook
 
@@ -94,7 +96,7 @@ def test_a_webhooks_secret_is_shown_once(company: Company, alice: Client, hook: 
         ({"address": "ftp://siem.example"}, "address"),
         ({"address": ""}, "address"),
         ({"from_sequence": "0"}, "from_sequence"),
-        ({"from_sequence": "100000"}, "from_sequence"),
+        ({"from_sequence": "100000"}, "from_sequence"),  # beyond the end of the log
     ],
 )
 def test_an_invalid_value_gets_an_error_at_its_field(
@@ -196,7 +198,7 @@ def test_deleting_a_sink_requires_a_step_up(
     [
         ({"account_authentication_methods": [{"method": "password", "at": OLD}]}, "confirm"),
         ({"signed-in-by-provider-at": OLD}, "reauthenticate"),
-        ({"signed-in-by-provider-at": FUTURE}, None),  # not old
+        ({"signed-in-by-provider-at": FUTURE}, None),  # recent: needs no confirmation
     ],
 )
 def test_an_old_sign_in_must_be_confirmed_by_the_same_method(
@@ -209,7 +211,7 @@ def test_an_old_sign_in_must_be_confirmed_by_the_same_method(
     post_sink(alice, hook)
     (sink,) = list_audit_sinks(company)
     session = alice.session
-    session["account_authentication_methods"] = []  # the user stays signed in
+    session["account_authentication_methods"] = []  # no step-up; the user stays signed in
     if "signed-in-by-provider-at" in session_values:
         session["signed-in-by-provider"] = str(company.tenant_id)
     session.update(session_values)

@@ -18,7 +18,7 @@ from tests.integration.console.pages.queries import few_queries
 
 HTMX_HEADERS = {"HX-Request": "true"}
 # The settings of these editors contain no key: they ask for it, or the language server has it.
-_ASK_FOR_THE_KEY = ("zed", "caret-vscode", "caret-neovim")
+_EDITORS_WITHOUT_KEY = ("zed", "caret-vscode", "caret-neovim")
 _CARD = "This card disappears when you complete all steps."
 
 
@@ -94,7 +94,7 @@ def test_the_settings_of_an_editor_contain_the_gateways_url_and_the_key() -> Non
     for editor in list_editor_settings("cpk_live_x"):
         assert "http://127.0.0.1:8401" in editor.text
         assert "URL" not in editor.text  # the template's placeholder
-        assert editor.code in _ASK_FOR_THE_KEY or "cpk_live_x" in editor.text
+        assert editor.code in _EDITORS_WITHOUT_KEY or "cpk_live_x" in editor.text
 
 
 def test_settings_name_the_editor_unless_its_client_does() -> None:
@@ -126,22 +126,22 @@ def test_the_search_finds_only_objects_that_the_user_may_see(
     company: Company, sign_in: SignIn
 ) -> None:
     # The developer's name is gus, so the search finds the member, too.
-    key = make_key(company, company.developer, name="Gustav").key.lookup_id
+    lookup_id = make_key(company, company.developer, name="Gustav").key.lookup_id
     team = create_team(actor=company.platform, name="Gusto", now=timezone.now())
     member_path = f"/members/{company.developer.user_id}"
 
     administrator = search(sign_in(company.administrator), "gus")
     developer = search(sign_in(company.developer), "gus")
 
-    assert set(administrator) == {f"/keys/{key}", member_path, f"/teams/{team.id}"}
-    assert developer == [f"/keys/{key}"]
+    assert set(administrator) == {f"/keys/{lookup_id}", member_path, f"/teams/{team.id}"}
+    assert developer == [f"/keys/{lookup_id}"]
 
 
 def test_the_search_finds_nothing_of_another_tenant(company: Company, sign_in: SignIn) -> None:
-    key = make_key(company, company.developer, name="Zyzzyva").key.lookup_id
+    lookup_id = make_key(company, company.developer, name="Zyzzyva").key.lookup_id
     administrator = sign_in(company.administrator)
     stranger = sign_in(make_company("hooli", ACME).administrator)
 
-    for query in ("zyzzyva", f"cpk_live_{key}"):
-        assert search(administrator, query) == [f"/keys/{key}"]
+    for query in ("zyzzyva", f"cpk_live_{lookup_id}"):
+        assert search(administrator, query) == [f"/keys/{lookup_id}"]
         assert search(stranger, query) == []

@@ -56,7 +56,10 @@ def end_step_up(client: Client) -> None:
 
 
 def submit_after_step_up(client: Client, company: Company, answer: Any) -> Any:
-    """Submit the restored form of the owner. `answer` is the redirect to the step-up."""
+    """Simulate the owner's step-up, and submit the restored form.
+
+    `answer` is the redirect to the step-up, which the first submission of the form got.
+    """
     with_recent_step_up(client, company.people[Role.OWNER])
     page = client.get(return_path(answer)).content.decode()
     action = re.search(r'<form class="stack" method="post" action="([^"]+)"', page)
@@ -152,8 +155,9 @@ def test_a_step_up_expires_after_five_minutes(company: Company, client: Client) 
     with_recent_step_up(client, company.people[Role.OWNER])
     fresh = client.get("/sign-in-settings/provider/openid")
     session = client.session
-    for record in (records := session["account_authentication_methods"]):
-        record["at"] -= 360  # six minutes ago
+    records = session["account_authentication_methods"]
+    for record in records:
+        record["at"] -= 6 * 60
     session["account_authentication_methods"] = records
     session.save()
 
@@ -246,10 +250,10 @@ def test_inviting_an_owner_or_administrator_requires_a_step_up(
     email = f"new@{company.slug}.example"
 
     answer = client.post("/members/invite", {"emails": email, "role": role.value})
-    before = list_invited(company)
+    before = list_invited_emails(company)
     submit_after_step_up(client, company, answer)
 
-    assert (before, list_invited(company)) == ([], [email])
+    assert (before, list_invited_emails(company)) == ([], [email])
 
 
 def test_inviting_a_developer_needs_no_step_up(company: Company, client: Client) -> None:
@@ -257,7 +261,7 @@ def test_inviting_a_developer_needs_no_step_up(company: Company, client: Client)
 
     client.post("/members/invite", {"emails": email, "role": Role.DEVELOPER.value})
 
-    assert list_invited(company) == [email]
+    assert list_invited_emails(company) == [email]
 
 
 def test_sending_an_owners_invitation_again_requires_a_step_up(
@@ -288,7 +292,7 @@ def test_an_administrator_who_may_not_change_owners_gets_no_step_up(
     assert find_member(actor=company.platform, user_id=owner).role is Role.OWNER
 
 
-def list_invited(company: Company) -> list[str]:
+def list_invited_emails(company: Company) -> list[str]:
     page = read_page_of_invitations(
         actor=company.platform, limit=9, cursor=None, now=timezone.now()
     )
@@ -309,6 +313,7 @@ def test_each_of_two_tabs_creates_one_key(company: Company, client: Client) -> N
         "modes": "inference",
     }
 
+    # Submit each tab's form twice. Each key gets the form token as its name.
     answers = [
         client.post("/keys/new", form | {"name": token, "form_token": token})
         for token in tokens * 2

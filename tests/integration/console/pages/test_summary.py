@@ -32,8 +32,11 @@ from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.queries import few_queries
 from tests.integration.console.pages.usage_rows import add_requests, make_colleagues, roll_up
 
+# The severity of an alert, "bad" or "warn", and its text.
 _ALERT = re.compile(r'class="alert-line alert-(\w+)".*?<span>([^<]+?)\s*<', re.DOTALL)
+# The name of a step that is done. It stands in the same list item as the mark "step-done".
 _DONE = re.compile(r'step-done">(?:(?!<li).)*?class="name">([^<]+?) *<', re.DOTALL)
+# The label of a figure, which may be a link, and its value.
 _FIGURE = re.compile(
     r'<dt>(?:<a href="[^"]*">)?([^<]+)(?:</a>)?</dt>\s*<dd><span class="figure-value">([^<]*)<'
 )
@@ -49,6 +52,7 @@ def summary_page(client: Client) -> str:
 
 
 def list_alerts(client: Client) -> list[tuple[str, str]]:
+    """Return the severity and the text of each alert, in their order on the page."""
     return _ALERT.findall(summary_page(client))
 
 
@@ -57,6 +61,7 @@ def read_figures(page: str) -> dict[str, str]:
 
 
 def make_certificate(expires_at: datetime) -> str:
+    """Return a self-signed certificate: DER, encoded in base64."""
     key, name = ec.generate_private_key(ec.SECP256R1()), x509.Name([])
     builder = x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
     begins_at = expires_at - timedelta(days=365)
@@ -111,8 +116,10 @@ def test_seats_whose_users_made_requests_are_active(company: Company, sign_in: S
     assert read_figures(page)["Acceptance rate"] == "50.0%"
 
 
-def test_the_cost_equals_that_of_the_billing_page(company: Company, sign_in: SignIn) -> None:
-    now = timezone.now()
+def test_the_cost_equals_that_of_the_billing_page(
+    stopped_clock: datetime, company: Company, sign_in: SignIn
+) -> None:
+    now = stopped_clock
     billing.ingest_completion(company, company.developer, now, generated_tokens=2_000_000)
     rate_tenant(company.tenant_id, now=now)
     client = sign_in(company.people[Role.BILLING])
@@ -133,10 +140,11 @@ def test_each_role_has_its_first_page(company: Company, sign_in: SignIn, role: R
 
     page = summary_page(sign_in(company.people[role]))
 
-    is_own = role is Role.DEVELOPER
-    assert ("First token p99, inline" in page) == is_own
-    assert ("Active seats" in page) != is_own
-    assert ('href="/performance"' in page) != is_own
+    # A developer gets the performance of their own requests. Other roles get the summary.
+    is_own_performance = role is Role.DEVELOPER
+    assert ("First token p99, inline" in page) == is_own_performance
+    assert ("Active seats" in page) != is_own_performance
+    assert ('href="/performance"' in page) != is_own_performance
 
 
 def test_an_empty_summary_names_the_period_without_requests(
@@ -169,9 +177,9 @@ def test_each_fault_is_an_alert(company: Company, sign_in: SignIn) -> None:
     make_service_key(company, KeyScope.INFERENCE, expires_at=now + timedelta(days=5))
     add_failing_sink(company)
 
-    alert_texts = list_alerts(sign_in(company.administrator))
+    alerts = list_alerts(sign_in(company.administrator))
 
-    assert alert_texts == [
+    assert alerts == [
         ("bad", "1 API key was found in public. We revoked it."),
         ("bad", "We cannot send the audit log to 1 destination."),
         ("warn", "The certificate of your identity provider expires soon."),
@@ -185,7 +193,7 @@ def test_a_second_certificate_that_expires_later_prevents_the_alert(
     company: Company, sign_in: SignIn
 ) -> None:
     now = timezone.now()
-    expiring, successor = (make_certificate(now + timedelta(days=num)) for num in (5, 400))
+    expiring, successor = (make_certificate(now + timedelta(days=days)) for days in (5, 400))
     add_provider(company, expiring, successor)
 
     assert list_alerts(sign_in(company.administrator)) == []
@@ -193,9 +201,9 @@ def test_a_second_certificate_that_expires_later_prevents_the_alert(
 
 @pytest.mark.parametrize("is_per_seat", [False, True])
 def test_a_used_up_budget_is_an_alert_until_its_limit_changes(
-    company: Company, sign_in: SignIn, is_per_seat: bool
+    stopped_clock: datetime, company: Company, sign_in: SignIn, is_per_seat: bool
 ) -> None:
-    now = timezone.now()
+    now = stopped_clock
     num_seats = len(company.people) if is_per_seat else 1
     budget = billing.make_budget(
         company, limit_micros=1_000_000 // num_seats, is_hard=False, is_per_seat=is_per_seat

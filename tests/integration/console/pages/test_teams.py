@@ -149,7 +149,7 @@ def test_the_list_is_filtered_and_sorted_by_its_query(company: Company, client: 
 
 def test_a_team_is_created_renamed_and_deleted(company: Company, client: Client) -> None:
     created = client.post("/teams/new", {"name": "Anvil"}, follow=True)
-    path = created.redirect_chain[-1][0]
+    path, _status = created.redirect_chain[-1]  # the page of the new team
 
     client.post(f"{path}/rename", {"name": "Bellows"})
     renamed = list_team_names(company)
@@ -161,6 +161,7 @@ def test_a_team_is_created_renamed_and_deleted(company: Company, client: Client)
     assert list_team_names(company) == []
 
 
+# "platform" is the name of another team: names are compared without regard to case.
 @pytest.mark.parametrize("name", ["", "platform", "a\x07b", "x" * (MAX_NAME_CHARS + 1)])
 def test_an_invalid_name_gets_an_error_message(
     company: Company, platform_team: TeamView, client: Client, name: str

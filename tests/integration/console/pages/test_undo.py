@@ -30,6 +30,7 @@ from tests.fixtures.users import make_team
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.override_forms import save_override
 
+# The path of a form whose button is "Undo".
 _UNDO: Final = re.compile(r'<form method="post" action="([^"]+)">.*?>Undo</button>')
 
 
@@ -40,6 +41,7 @@ def company() -> Company:
 
 @pytest.fixture
 def owner(company: Company, sign_in_now: SignIn) -> Client:
+    """Return the owner's browser."""
     return sign_in_now(company.people[Role.OWNER])
 
 
@@ -99,7 +101,7 @@ def make_retention_case(company: Company, owner: Client) -> UndoCase:
         form = {
             "days": days,
             "reason": "r",
-            "expected_version": str(rule.version or 0),
+            "expected_version": str(rule.version or 0),  # 0: no rule yet
         }
         return owner.post("/retention/classes/usage_records", form, follow=True)
 

@@ -4,7 +4,7 @@ import csv
 import io
 import re
 import uuid
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -29,7 +29,7 @@ PAGES = ["/usage", "/usage/quality", "/usage/requests"]
 
 
 @pytest.fixture
-def company() -> Company:
+def company(stopped_clock: datetime) -> Company:  # so that no hour ends during a test
     return make_company("initech", ACME)
 
 
@@ -45,6 +45,7 @@ def busy_company(company: Company) -> Company:
 
 @pytest.fixture
 def alice(busy_company: Company, sign_in: SignIn) -> Client:
+    """Return the browser of Alice, the administrator."""
     return sign_in(busy_company.administrator)
 
 
@@ -260,6 +261,7 @@ def test_filters_select_the_matching_requests(
 
 
 def audited_lists(company: Company) -> list[Any]:
+    """Return the filters of the lists of requests that the audit log has recorded."""
     with tenant_scope(company.tenant_id):
         entries = AuditEntry.objects.filter(action="request.listed").order_by("sequence")
         return [entry.after for entry in entries]
@@ -360,9 +362,9 @@ def test_a_request_shows_its_stages_and_its_anomalies(company: Company, sign_in:
     with few_queries():
         page = usage_page(client, f"/usage/requests/{request_id}")
 
-    assert page.count('class="waterfall"') == 7
+    assert page.count('class="waterfall"') == 7  # one for each stage that the page shows
     assert "Cold cache: the engine prefilled 1,900 of 1,900 prompt tokens." in page
-    assert page.count('class="over"') == 1
+    assert page.count('class="over"') == 1  # the stage that took too long
     assert "another user’s request" not in page
 
 

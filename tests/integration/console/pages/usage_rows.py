@@ -16,14 +16,20 @@ def minutes_ago(minutes: float) -> datetime:
 
 
 def add_requests(
-    company: Company, person: Person, *, num: int = 1, accepted: int = 0, **fields: object
+    company: Company,
+    person: Person,
+    *,
+    num: int = 1,
+    accepted: int = 0,
+    at: datetime | None = None,
+    **fields: object,
 ) -> None:
     """Add requests with one suggestion each. `accepted` of these are accepted, the rest rejected.
 
-    They are some seconds old, so they count for the last minute.
+    By default they are some seconds old, so they count for the last minute.
     """
+    at = at or minutes_ago(0.1)
     for number in range(num):
-        at = minutes_ago(0.1)
         values = {"at": at, "user_id": person.user_id, "first_token_ms": 40.0, **fields}
         request_id = add_completion(company, **values)  # type: ignore[arg-type]  # the fields of a record have many types
         event = "accepted" if number < accepted else "rejected"

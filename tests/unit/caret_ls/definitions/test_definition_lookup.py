@@ -43,12 +43,16 @@ class Harness:
         file.write_text(text)
         return file.as_uri()
 
-    def look_up(self, units: int = len(_LINE)) -> DefinitionQuestion:
-        self.session.look_up_definitions(self.uri, Position(0, units))
+    def look_up(self) -> DefinitionQuestion:
+        """Look up definitions for a cursor at the end of the line; return the newest question."""
+        self.session.look_up_definitions(self.uri, Position(0, len(_LINE)))
         return self.questions[-1]
 
     async def answer(self, *locations: Location | None) -> None:
-        """Look up the symbols of the line, and answer with one location for each symbol."""
+        """Look up the symbols `total` and `price_of`, and answer with a location for each.
+
+        None: the editor has found no definition.
+        """
         await self.session.definitions.on_answer(self.look_up().token, locations)
 
     @property
@@ -68,7 +72,8 @@ async def test_the_editor_is_asked_for_the_symbols_before_the_cursor(harness: Ha
     question = harness.look_up()
 
     # The positions of `total` and `price_of`. The symbol `order` is still being typed.
-    assert question == DefinitionQuestion(1, harness.uri, (Position(0, 0), Position(0, 8)))
+    positions = (Position(0, 0), Position(0, 8))
+    assert question == DefinitionQuestion(token=1, uri=harness.uri, positions=positions)
 
 
 async def test_a_symbol_is_looked_up_again_only_after_a_minute(harness: Harness) -> None:
@@ -162,7 +167,7 @@ async def test_files_outside_of_the_repository_are_not_sent(
     (harness.root / "nested" / ".git").mkdir()
 
     for uri in (outside.as_uri(), (harness.root / "link.py").as_uri(), nested, "http://a/b.py"):
-        harness.clock.now_s += _AFTER_MAX_AGE_S
+        harness.clock.now_s += _AFTER_MAX_AGE_S  # so that the editor is asked again
         await harness.answer(None, Location(uri, 0))
 
     assert harness.definitions == []

@@ -5,6 +5,7 @@ from caret_ls.frames import FrameDefinition
 
 
 def _definition(name: str, num_chars: int = 100) -> FrameDefinition:
+    """Return a definition whose path and text have `num_chars` characters together."""
     return FrameDefinition("a.py", name.ljust(num_chars - len("a.py")))
 
 

@@ -42,9 +42,9 @@ def test_the_symbol_that_is_being_typed_is_left_out() -> None:
 
 
 def test_only_the_last_four_symbols_of_a_line_are_found() -> None:
-    assert [symbol.name for symbol in find_symbols("one, two, three, four, five, six, ")] == [
-        *("three", "four", "five", "six")
-    ]
+    symbols = find_symbols("one, two, three, four, five, six, ")
+
+    assert [symbol.name for symbol in symbols] == ["three", "four", "five", "six"]
 
 
 def test_positions_count_utf16_code_units() -> None:
@@ -86,6 +86,7 @@ def test_an_excerpt_is_a_signature_or_a_type_with_its_members(text: str, excerpt
 
 
 def test_only_line_ends_of_editors_count() -> None:
+    """Editors do not end a line at a form feed or at U+2028, as `str.splitlines` does."""
     assert excerpt_at("a = '\x0c'\nb = '\u2028'\ndef f():\n    pass\n", 2) == "def f():\n"
 
 
@@ -100,6 +101,6 @@ def test_an_excerpt_is_bounded() -> None:
     long_line = "def f(" + "a, " * 5_000 + "):\n"
 
     assert excerpt_at(long_class, 0).count("\n") == MAX_EXCERPT_LINES
-    # The line ends do not count.
+    # MAX_EXCERPT_CHARS does not count the line ends.
     assert len(excerpt_at(class_with_long_lines, 0)) < MAX_EXCERPT_CHARS + MAX_EXCERPT_LINES
     assert excerpt_at(long_line, 0) == ""

@@ -33,7 +33,7 @@ def test_an_accepted_edit_is_also_reported_as_shown() -> None:
     assert {(outcome.id, outcome.request_id) for outcome in harness.reported} == {("1", "r1")}
 
 
-def test_the_display_latency_is_reported_once_with_the_edit() -> None:
+def test_only_the_shown_outcome_contains_the_display_latency() -> None:
     harness = Harness()
     harness.outcomes.offer(URI, "2", request_id="r2", now_s=1.3, sent_s=1.0)
     harness.outcomes.on_displayed("2", 1.4)
@@ -89,9 +89,9 @@ def test_a_change_of_the_file_rejects_the_edit() -> None:
     harness = Harness()
     harness.outcomes.on_displayed("1", 1.0)
 
-    harness.outcomes.on_change("file:///nowhere/b.py", 2.0)
+    harness.outcomes.on_change("file:///nowhere/b.py", 2.0)  # another file: no effect
     harness.outcomes.on_change(URI, 3.0)
-    harness.outcomes.on_dismissed("1", 3.0)
+    harness.outcomes.on_dismissed("1", 3.0)  # too late: no effect
 
     assert harness.events == [(SHOWN, 2_000), (REJECTED, 2_000)]
 
@@ -101,7 +101,7 @@ def test_a_newer_edit_rejects_the_older_one() -> None:
     harness.outcomes.on_displayed("1", 1.0)
 
     harness.outcomes.offer(URI, "2", request_id="r2", now_s=2.0)
-    harness.outcomes.on_accepted("1", 2.0)
+    harness.outcomes.on_accepted("1", 2.0)  # too late: no effect
 
     assert harness.events == [(SHOWN, 1_000), (REJECTED, 1_000)]
 
@@ -110,7 +110,7 @@ def test_an_edit_that_stays_is_reported_once_as_shown() -> None:
     harness = Harness()
     harness.outcomes.on_displayed("1", 1.0)
 
-    harness.outcomes.report_long_shown(5.0)
+    harness.outcomes.report_long_shown(5.0)  # visible for 4 s, less than MAX_SHOWN_S (5 s)
     harness.outcomes.report_long_shown(6.0)
     harness.outcomes.report_long_shown(11.0)
     harness.outcomes.on_accepted("1", 12.0)

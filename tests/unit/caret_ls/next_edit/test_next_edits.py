@@ -48,8 +48,8 @@ class Harness(provider_harness.Harness):
             self.board,
             self.policies,
             self.client,
-            lambda _: RequestContext(),
-            lambda _: self.excluded,
+            build_request_context=lambda _: RequestContext(),
+            excluded_globs=lambda _: self.excluded,
             get_settings=lambda: self.edit_settings,
             now_s=self.clock.monotonic_s,
             new_id=lambda: str(len(self.gateway.requests) + 1),
@@ -75,10 +75,11 @@ class Harness(provider_harness.Harness):
         return asyncio.create_task(self.next_edits.suggest(request))
 
     def answer(self, edit: object, *, finish_reason: str = "stop") -> None:
-        self.gateway.ready.append([done(edit, finish_reason=finish_reason)])
+        """Set the gateway's response to the next request; None: a response without an edit."""
+        self.gateway.ready.append([done_frame(edit, finish_reason=finish_reason)])
 
 
-def done(edit: object, *, finish_reason: str = "stop") -> Frame:
+def done_frame(edit: object, *, finish_reason: str) -> Frame:
     meta = {"request_id": "r1"}
     frame = {"type": "done", "finish_reason": finish_reason, "meta": meta}
     return frame if edit is None else frame | {"edit": edit}
@@ -93,7 +94,14 @@ async def test_an_edit_is_requested_with_the_recent_edits_and_the_diagnostics() 
     expected = LineEdit(
         Position(4, 0), Position(5, 0), "print(total([1]))\n", "print(total_of([1]))\n"
     )
-    assert result == NextEdit("1", "r1", URI, 0, expected, sent_s=harness.clock.now_s)
+    assert result == NextEdit(
+        id="1",
+        request_id="r1",
+        uri=URI,
+        version=0,
+        edit=expected,
+        sent_s=harness.clock.now_s,
+    )
     (frame,) = harness.gateway.requests
     assert (frame["type"], frame["mode"], frame["trigger"]) == ("complete", "edit", "automatic")
     assert frame["prefix"] + frame["suffix"] == RENAMED

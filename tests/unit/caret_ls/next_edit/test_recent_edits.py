@@ -35,6 +35,7 @@ class Harness:
             self.replace((line, column + index), (line, column + index), character, file)
 
     def list(self) -> list[RecordedEdit]:
+        """Return the edits that are sent if all paths are allowed. The files have no repository."""
         return self.recent.list(None, lambda _: True)
 
 
@@ -131,7 +132,7 @@ def test_a_text_that_was_replaced_as_a_whole_gives_only_the_changed_lines() -> N
 def test_only_the_last_edits_are_sent() -> None:
     harness = Harness()
 
-    for line in range(0, 40, 2):
+    for line in range(0, 40, 2):  # edits of adjacent lines would become one edit
         harness.type(line, 0, "!")
 
     assert [edit.start_line for edit in harness.list()] == list(range(40 - 2 * MAX_EDITS, 40, 2))
@@ -145,6 +146,7 @@ def test_the_newest_edits_that_fit_into_the_size_limit_are_sent() -> None:
         harness.replace((line, 0), (line, 0), long_text)
     edits = harness.list()
 
+    # Two edits of 3,000 bytes fit into MAX_BYTES (8 KiB) with their line texts; three do not.
     assert [edit.start_line for edit in edits] == [4, 6]
     assert sum(edit.num_bytes for edit in edits) <= MAX_BYTES
 
@@ -169,7 +171,7 @@ def test_a_change_that_is_too_long_is_not_recorded_and_ends_the_edit() -> None:
 
     assert [(edit.start_line, edit.added) for edit in harness.list()] == [
         (3, "line 3!\n"),
-        (3, "yx\n"),
+        (3, "yx\n"),  # the line is now one of the inserted lines `x`
     ]
 
 
@@ -208,5 +210,7 @@ def test_any_text_can_be_sent(text: str) -> None:
 
     harness.replace((0, 2), (0, 2), text)
 
-    for edit in harness.list():
-        edit.added.encode()
+    edits = harness.list()
+    assert edits
+    for edit in edits:
+        edit.added.encode()  # raises an error for a text that UTF-8 cannot represent

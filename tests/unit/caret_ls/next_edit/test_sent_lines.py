@@ -20,7 +20,10 @@ TEXT = "a\nb\nc\nd\n"
 
 
 def sent_lines_of(text: str, *, cursor: int = 0, first: int = 0) -> SentLines:
-    """Return the sent lines of a request that leaves out the lines before `first`."""
+    """Return the sent lines of a request that leaves out the lines before `first`.
+
+    `cursor` is the line in which the cursor is.
+    """
     position = Position(cursor, 0)
     context = open_file(text).context_at(position, is_invoked=False)
     lines = context.prefix.split("\n")
@@ -87,7 +90,14 @@ def test_lines_that_stay_the_same_are_not_part_of_the_edit() -> None:
 
 @pytest.mark.parametrize(
     ("start", "end", "new_text"),
-    [(1, 2, "b\n"), (2, 1, "x\n"), (-1, 1, "x\n"), (0, 6, "x\n"), (5, 5, "x\n"), (4, 5, "")],
+    [
+        (1, 2, "b\n"),  # no change
+        (4, 5, ""),  # no change: the line after the last line end is empty
+        (2, 1, "x\n"),  # the end is before the start
+        (-1, 1, "x\n"),
+        (0, 6, "x\n"),
+        (5, 5, "x\n"),
+    ],
 )
 def test_an_edit_without_a_change_or_of_other_lines_is_none(
     start: int, end: int, new_text: str
@@ -107,11 +117,11 @@ def test_a_short_file_is_sent_whole(text: str, line: int) -> None:
 
 
 def test_the_lines_that_a_long_file_leaves_out_cannot_be_replaced() -> None:
-    text = ("x" * 1_023 + "\n") * 300
+    text = ("x" * 1_023 + "\n") * 300  # lines of 1 KiB
 
     lines = sent_lines_of(text, cursor=200)
 
-    # 128 lines before the cursor are sent, and 64 from the cursor on.
+    # 128 KiB before the cursor are sent, and 64 KiB from the cursor on.
     assert (lines.first, lines.cursor, lines.count) == (200 - 128, 200, 128 + 64)
     # Counted from the first line that was sent, the last one has the number 191.
     assert lines.to_file_edit(191, 192, "y\n") is not None

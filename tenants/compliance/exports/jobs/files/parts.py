@@ -44,7 +44,8 @@ def decode_part(data: bytes, columns: tuple[ExportColumn, ...]) -> list[Row]:
 @cache
 def _make_decoder(columns: tuple[ExportColumn, ...]) -> msgspec.msgpack.Decoder[Any]:
     types = tuple(_TYPES[column.kind] for column in columns)
-    # The types are known only at run time, so they cannot be written as an annotation.
+    # This is list[tuple[...]] with the types. They are known only at run time, so they cannot be
+    # written as an annotation.
     return msgspec.msgpack.Decoder(GenericAlias(list, (GenericAlias(tuple, types),)))
 
 
