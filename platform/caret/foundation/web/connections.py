@@ -53,9 +53,9 @@ class ConnectionSlot:
         "_connections",
         "address",
         "close",
+        "connection",
         "is_authenticated",
         "is_released",
-        "is_request",
     )
 
     def __init__(
@@ -64,12 +64,13 @@ class ConnectionSlot:
         address: str | None,
         close: Callable[[], None],
         *,
-        is_request: bool = False,
+        connection: "ConnectionSlot | None" = None,
     ) -> None:
         self._connections = connections
         self.address = address  # result of `network_of`; None: a trusted proxy
         self.close = close
-        self.is_request = is_request
+        # A request's slot: the slot of its proxy's connection. None: a connection's slot.
+        self.connection = connection
         self.is_authenticated = address is None  # trusted proxies count as authenticated
         self.is_released = False
 
@@ -122,32 +123,33 @@ class Connections:
         A trusted proxy counts only in the total. `close` closes the connection. Raises
         TooManyConnections.
         """
+        network = None if address is None else network_of(address)
+        # These limits come first: if they reject the connection, no other one must be closed for
+        # it. If they make room, the limit on all connections needs no more room.
+        if network is not None:
+            self._enforce_unauthenticated_limits(network)
         if self._num_connections >= self._limits.max_connections:
             self._make_room("too_many_connections", self._unauthenticated, self._authenticated)
-        slot = self._admit_slot(address, close)
         self._num_connections += 1
-        return slot
+        return self._add(ConnectionSlot(self, network, close))
 
-    def admit_request(self, address: str, close: Callable[[], None]) -> ConnectionSlot:
+    def admit_request(self, address: str, connection: ConnectionSlot) -> ConnectionSlot:
         """Admit an unauthenticated request of the client at `address`, through a trusted proxy.
 
-        Raises TooManyConnections.
+        `connection` is the slot of the proxy's connection. Raises TooManyConnections.
         """
-        return self._admit_slot(address, close, is_request=True)
+        network = network_of(address)
+        self._enforce_unauthenticated_limits(network)
+        return self._add(ConnectionSlot(self, network, connection.close, connection=connection))
 
-    def _admit_slot(
-        self, address: str | None, close: Callable[[], None], *, is_request: bool = False
-    ) -> ConnectionSlot:
-        network = None if address is None else network_of(address)
-        if network is not None:
-            self._enforce_limits(network)
-            self._by_address.setdefault(network, _SlotGroup())
-        slot = ConnectionSlot(self, network, close, is_request=is_request)
+    def _add(self, slot: ConnectionSlot) -> ConnectionSlot:
+        if slot.address is not None:
+            self._by_address.setdefault(slot.address, _SlotGroup())
         self._join(slot)
         self.start_waiting(slot)
         return slot
 
-    def _enforce_limits(self, network: str) -> None:
+    def _enforce_unauthenticated_limits(self, network: str) -> None:
         """Make room for an unauthenticated slot. Raises TooManyConnections."""
         group = self._by_address.get(network)
         if group is not None and group.num_slots >= self._limits.max_unauthenticated_per_address:
@@ -158,13 +160,15 @@ class Connections:
     def _make_room(self, reason: str, *groups: _SlotGroup) -> None:
         """Close the connection that has waited longest, from the first group in which one waits.
 
-        Raises TooManyConnections.
+        A request through a proxy ends with its whole connection. Raises TooManyConnections.
         """
         REFUSED.labels(reason).inc()
         longest = next((slot for group in groups for slot in group.queue), None)
         if longest is None:
             raise TooManyConnections(reason)
         longest.release()
+        if longest.connection is not None:
+            longest.connection.release()  # at once: `close` ends the connection only later
         longest.close()
 
     def start_waiting(self, slot: ConnectionSlot) -> None:
@@ -185,7 +189,7 @@ class Connections:
 
     def remove(self, slot: ConnectionSlot) -> None:
         self._leave(slot)
-        if not slot.is_request:
+        if slot.connection is None:
             self._num_connections -= 1
 
     def _join(self, slot: ConnectionSlot) -> None:
@@ -204,7 +208,7 @@ class Connections:
         if not slot.is_authenticated and slot.address is not None:
             return (self._unauthenticated, self._by_address[slot.address])
         # An authenticated request is in no group: its proxy's connection has a slot of its own.
-        return () if slot.is_request else (self._authenticated,)
+        return (self._authenticated,) if slot.connection is None else ()
 
 
 @lru_cache(maxsize=4096)

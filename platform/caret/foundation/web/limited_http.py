@@ -269,9 +269,7 @@ class LimitedHttp(HttpToolsProtocol):
         address, _ = self.config.trusted_proxies.get_trusted_client_address(text)
         proxy = self.client[0] if self.client else ""
         try:
-            return self.config.client_connections.admit_request(
-                address or proxy, self.transport.abort
-            )
+            return self.config.client_connections.admit_request(address or proxy, self._slot)
         except TooManyConnections as error:
             self._stop_parser(HTTPStatus.TOO_MANY_REQUESTS, error.reason)
 
