@@ -39,7 +39,8 @@ from tenants.security.audit.queries import find_head
 from tenants.security.authorization.directory import list_tenants
 
 MAX_MESSAGES: Final = 500  # in one run of a sink: all of them are in memory
-_MAX_AT_ONCE: Final = 32  # sinks in a batch, to which the worker delivers concurrently
+# Maximum of sinks in a batch, to which the worker delivers concurrently; at least _MAX_OF_TENANT.
+_MAX_AT_ONCE: Final = 32
 _MAX_OF_TENANT: Final = 8  # sinks of a tenant in one round; then the other tenants follow
 _MAX_WEBHOOK_RUN_S: Final = 2.0  # no further message after this; the other sinks follow
 _MAX_TASK_S: Final = 20.0  # no further batch after this; the next task continues
@@ -94,8 +95,8 @@ def _deliver_to_tenants(
 
     After the deadline, no further batch begins.
     """
-    runs = (run for tenant_id in tenant_ids for run in _claim_due_or_log(tenant_id, clock()))
-    for batch in _split_into_batches(runs):
+    runs_by_tenant = (_claim_due_or_log(tenant_id, clock()) for tenant_id in tenant_ids)
+    for batch in _join_into_batches(runs_by_tenant):
         results = asyncio.run(_deliver_batch(batch, clock))
         for run, result in zip(batch, results, strict=True):
             if _store_result_or_log(run, result, clock()):
@@ -174,11 +175,18 @@ def _claim_sink(tenant_id: TenantId, sink: AuditSink, now: datetime) -> Delivery
     return DeliveryRun(tenant_id, sink, until, messages, destination, error)
 
 
-def _split_into_batches(runs: Iterator[DeliveryRun]) -> Iterator[list[DeliveryRun]]:
+def _join_into_batches(
+    runs_by_tenant: Iterator[list[DeliveryRun]],
+) -> Iterator[list[DeliveryRun]]:
+    """Yield batches of at most _MAX_AT_ONCE runs.
+
+    All runs of a tenant are in the same batch, because they are claimed together. After the last
+    batch of a task, sinks would otherwise stay claimed without a delivery until the claim expires.
+    """
     batch: list[DeliveryRun] = []
-    for run in runs:
-        batch.append(run)
-        if len(batch) == _MAX_AT_ONCE:
+    for runs in runs_by_tenant:
+        batch += runs
+        if len(batch) > _MAX_AT_ONCE - _MAX_OF_TENANT:  # the next tenant's runs may not fit
             yield batch
             batch = []
     if batch:
@@ -274,7 +282,8 @@ def _build_success_fields(
 def _build_failure_fields(
     run: DeliveryRun, result: DeliveryResult, now: datetime
 ) -> dict[str, Any]:
-    # Failures are counted since the last delivered entry.
+    # Failures are counted since the last delivered entry. `failed_since` is older if a run has
+    # delivered some of its entries before it failed: it is the time since which no run succeeded.
     num_failures = 1 if result.delivered_sequence is not None else run.sink.num_failures + 1
     logger.warning(
         "audit.delivery_failed",
