@@ -1,4 +1,6 @@
-"""Sends content to Redis in encrypted batches, each of one tenant. Requests never wait for this.
+"""Redacts secrets in content, and sends it to Redis in encrypted batches, each of one tenant.
+
+Requests never wait for this.
 
 If Redis is unreachable, content is dropped. If a user withdraws consent while content waits here,
 the content is still sent. The worker that stores it checks the consent receipts and drops it.
@@ -62,7 +64,8 @@ async def _has_secret_at_cursor(item: CapturedCompletion) -> bool:
     completed_text = f"{before}{item.completion}{after}"
     lines = {before + after, *completed_text.split("\n")}
     # A private key that the cursor splits needs no check here: `capture_completion` returns no
-    # content then. If the cursor splits its header, the cursor's line has the header.
+    # content then. If the cursor splits only the header of a private key ("-----BEGIN ..."), one of
+    # `lines` contains the whole header, so it is redacted, and this function returns True.
     return any([await redact_in_slices(item.path, line) != line for line in lines if line.strip()])
 
 

@@ -47,8 +47,9 @@ def ensure_suitable_python() -> None:
 def choose_interpreter() -> str:
     """Return the path of the Python for `.venv`: this one, or a faster one of the same version.
 
-    Compiled without `--enable-optimizations`, as pyenv does by default, Python takes a fifth more
-    CPU time. Linux distributions compile theirs with optimizations.
+    Compiled without `--enable-optimizations` (profile-guided optimization), as pyenv does by
+    default, Python needs 9 to 16% more CPU time for a gateway (platform/docs/benchmarks.md). Linux
+    distributions compile theirs with it.
     """
     options = sysconfig.get_config_var("CONFIG_ARGS") or ""
     if "--enable-optimizations" in options or sys.base_prefix == "/usr":

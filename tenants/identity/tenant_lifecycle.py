@@ -15,7 +15,7 @@ from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.bearer_tokens import TenantToken, token_digest
 from tenants.base.billing_periods import utc_day
-from tenants.base.errors import Conflict, InvalidValue
+from tenants.base.errors import Conflict, InvalidValue, NotFound
 from tenants.base.validation.text import parse_reason
 from tenants.billing.plans.operations import subscribe_tenant
 from tenants.billing.plans.queries import list_plans
@@ -67,13 +67,14 @@ def onboard_tenant(
     new: NewTenant,
     actor_for: Callable[[TenantId], Actor],
     now: datetime,
-    complete: Callable[[Actor], None] | None = None,
+    configure: Callable[[Actor], None] | None = None,
 ) -> OnboardedTenant:
     """Create a tenant with its encryption key and plan, and invite its first owner.
 
     All changes are one transaction. The e-mail is sent after the commit. `actor_for` returns the
-    actor for the new tenant's ID: an operator or the platform. `complete` is called in the
-    transaction, to make further settings.
+    actor for the new tenant's ID: an operator or the platform. `configure` gets this actor and
+    changes further settings of the tenant, in the same transaction. If it raises an error, no
+    tenant is created.
 
     Raises Forbidden, InvalidValue, and Conflict if the slug is taken or the key management service
     does not respond.
@@ -89,8 +90,8 @@ def onboard_tenant(
             _subscribe_to_plan(actor, new.plan, now)
         if new.trial_ends_on is not None:
             set_trial_end(actor=actor, ends_on=new.trial_ends_on, reason="", now=now)
-        if complete is not None:
-            complete(actor)
+        if configure is not None:
+            configure(actor)
         token = _invite_owner(actor, new.owner_email, now)
     return OnboardedTenant(tenant_id, new.slug, _to_invitation(new.owner_email, token, now))
 
@@ -157,7 +158,11 @@ def _subscribe_to_plan(actor: Actor, plan: str, now: datetime) -> None:
 
 
 def _invite_owner(actor: Actor, email: str, now: datetime) -> TenantToken:
-    name = Tenant.objects.get(id=actor.tenant_id).name
+    actor.require_operator()
+    try:
+        name = Tenant.objects.get(id=actor.tenant_id).name
+    except Tenant.DoesNotExist as error:
+        raise NotFound("This tenant does not exist.") from error
     mailer = partial(send_invitation, tenant_name=name)
     return create_owner_invitation(actor=actor, email=email, mailer=mailer, now=now)
 

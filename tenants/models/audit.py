@@ -123,7 +123,7 @@ class AuditSink(models.Model):
     failed_since = models.DateTimeField(null=True)  # None: the last attempt succeeded
     # A text of Caret, never of the sink. "": the last attempt succeeded.
     last_error = models.CharField(max_length=200)
-    num_failures = models.PositiveIntegerField(default=0)  # since the last success
+    num_failures = models.PositiveIntegerField(default=0)  # since the last delivered entry
     next_attempt_at = models.DateTimeField(null=True)  # None: immediately
     # Until this time, only the worker that set it may deliver. None, or a time in the past: any
     # worker may.

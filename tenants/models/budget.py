@@ -44,7 +44,8 @@ class MonthSpend(models.Model):
     """The spending of a user, or of all service keys, in a UTC month.
 
     A request counts in the month in which it was received. Rating adds its cost in the transaction
-    that posts the usage. The cost of each request is rounded in the same way as in gateways.
+    that posts the usage. Costs are rounded up to a micro by the same function as in gateways.
+    Gateways round the cost of each request; rating rounds the cost of several requests together.
     """
 
     pk = models.CompositePrimaryKey("tenant_id", "month", "holder")
@@ -79,7 +80,7 @@ class BudgetAlert(models.Model):
     class Meta:
         db_table = "tenants_budget_alert"
         constraints: ClassVar = [
-            # Reader: the alerts of a budget.
+            # Used by the query for the alerts of a budget.
             models.UniqueConstraint(
                 fields=["tenant", "budget_id", "month", "percent"], name="budget_alert_once"
             ),
@@ -107,14 +108,14 @@ class AlertDelivery(models.Model):
     class Meta:
         db_table = "tenants_alert_delivery"
         constraints: ClassVar = [
-            # Reader: the deliveries of an alert.
+            # Used by the query for the deliveries of an alert.
             models.UniqueConstraint(
                 fields=["tenant", "alert_id", "channel", "address"], name="alert_delivery_once"
             ),
             RowSecurity(name="alert_delivery_tenant", privileges=("SELECT", "INSERT", "UPDATE")),
         ]
         indexes: ClassVar = [
-            # Reader: the delivery task.
+            # Used by the delivery task's query for due deliveries.
             models.Index(
                 fields=["tenant", "next_attempt_at"],
                 name="alert_delivery_due",

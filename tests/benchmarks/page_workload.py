@@ -23,7 +23,7 @@ from tests.benchmarks.results import Report, median, percentile, rounded, say, s
 from tests.benchmarks.synthetic_usage import NUM_USERS
 from tests.browser.pages import all_pages
 from tests.browser.sample_data import Scene, Visitor
-from tests.fixtures.companies import ACME, Company, make_company
+from tests.fixtures.companies import ACME_PEOPLE, Company, make_company
 from tests.integration.console.pages.queries import MAX_QUERIES, table_queries
 
 MAX_MS: Final = 150.0
@@ -40,7 +40,7 @@ class PageWorkload:
 
 def make_workload() -> PageWorkload:
     """Make the company and its users. Their usage is inserted later."""
-    company = make_company("acme", ACME)
+    company = make_company("acme", ACME_PEOPLE)
     say(f"Adding {NUM_USERS} members")
     for number in range(NUM_USERS):
         _add_member(company, number)

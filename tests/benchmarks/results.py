@@ -24,7 +24,7 @@ class Report:
     has_targets: bool = True  # False: targets are ignored, because the figures are of a tiny model
     about: Mapping[str, Any] = field(default_factory=dict)  # fields that each line contains
     lines: list[dict[str, Any]] = field(default_factory=list)  # printed so far
-    has_missed: bool = False  # a target was missed
+    has_missed_target: bool = False  # a target was missed
 
     def figure(self, name: str, value: float, unit: str, **more: Any) -> None:
         """Print a result. `more` are further fields of its line."""
@@ -45,13 +45,13 @@ class Report:
         if not self.has_targets:
             self.figure(name, value, unit, **more)
             return
-        self.has_missed = self.has_missed or not passed
+        self.has_missed_target = self.has_missed_target or not passed
         say(f"{'pass' if passed else 'FAIL'}: {name} is {value:.4g} {unit}, target {target}")
         self.figure(name, value, unit, target=target, passed=passed, **more)
 
     @property
     def exit_status(self) -> int:
-        return 1 if self.has_missed else 0
+        return 1 if self.has_missed_target else 0
 
 
 def spread(samples: Sequence[float]) -> dict[str, Any]:

@@ -61,10 +61,10 @@ def browser() -> Iterator[Browser]:
 def scene(services: Services, django_db_blocker: DjangoDbBlocker) -> Iterator[Scene]:
     """Make a company; afterwards delete rows that would keep workers of other tests busy."""
     from tests.browser.sample_data import Scene
-    from tests.fixtures.companies import ACME, make_company
+    from tests.fixtures.companies import ACME_PEOPLE, make_company
 
     with django_db_blocker.unblock():
-        scene = Scene(make_company("acme", ACME))
+        scene = Scene(make_company("acme", ACME_PEOPLE))
         yield scene
         scene.clear()
 

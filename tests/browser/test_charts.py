@@ -15,7 +15,7 @@ from tests.browser.axe import find_colour_violations, find_violations
 from tests.browser.sessions import Session, session_of
 from tests.browser.tabs import Look, Tabs
 from tests.fakes import billing
-from tests.fixtures.companies import ACME, Company, make_company
+from tests.fixtures.companies import ACME_PEOPLE, Company, make_company
 from tests.integration.console.pages.usage_rows import (
     add_requests,
     make_colleagues,
@@ -38,7 +38,7 @@ def company(services: Services, django_db_blocker: DjangoDbBlocker) -> Company:
     12 requests with 14,808 generated tokens have suggestions; 6 superseded requests have 60 tokens.
     """
     with django_db_blocker.unblock():
-        tenant = make_company("initech", ACME)
+        tenant = make_company("initech", ACME_PEOPLE)
         for person in [tenant.developer, *make_colleagues(tenant, 5)]:
             add_requests(tenant, person, num=2, accepted=1, at=AT, generated_tokens=1_234)
             add_requests(tenant, person, finish_reason="superseded", at=AT, generated_tokens=10)

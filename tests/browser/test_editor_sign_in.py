@@ -29,13 +29,14 @@ def test_neovim_signs_in_through_the_browser(
 ) -> None:
     file = tmp_path / "app.py"
     file.write_text("import os\n")
+    # `running_neovim` sets the variable XDG_CONFIG_HOME to the folder of the same name.
     key_file = tmp_path / "XDG_CONFIG_HOME" / "caret" / "key"
     with running_neovim(
         tmp_path, file, key="", gateway_url=_NO_GATEWAY, console_url=console_url
     ) as neovim:
         neovim.evaluate(_RECORD_URL)
-        num_clients = "luaeval('#vim.lsp.get_clients({ name = \"caret\" })')"
-        wait_until(lambda: neovim.evaluate(num_clients) == "1", timeout_s=_TIMEOUT_S)
+        count_clients = "luaeval('#vim.lsp.get_clients({ name = \"caret\" })')"
+        wait_until(lambda: neovim.evaluate(count_clients) == "1", timeout_s=_TIMEOUT_S)
         neovim.press(":Caret sign_in<CR>")
         wait_until(lambda: neovim.evaluate("get(g:, 'opened', '')") != "", timeout_s=_TIMEOUT_S)
         code = neovim.evaluate("get(g:, 'opened', '')").rpartition("=")[2]

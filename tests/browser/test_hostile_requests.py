@@ -26,7 +26,7 @@ from tests.browser.client import client_with
 from tests.browser.pages import ACTIONS, Page, all_pages
 from tests.browser.routes import all_routes
 from tests.browser.sample_data import Scene, Visitor
-from tests.fixtures.companies import ACME, make_company
+from tests.fixtures.companies import ACME_PEOPLE, make_company
 from tests.stack.seed import seeds
 
 NUM_REQUESTS: Final = 50
@@ -62,7 +62,7 @@ _BODIES: Final = (
 @pytest.fixture
 def own_scene() -> Scene:
     """Make a scene for one test, whose requests may change or destroy its objects."""
-    return Scene(make_company("attacked", ACME))
+    return Scene(make_company("attacked", ACME_PEOPLE))
 
 
 @pytest.mark.deep

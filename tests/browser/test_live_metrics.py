@@ -8,7 +8,7 @@ from playwright.sync_api import WebSocket, expect
 from tenants.identity.member_lifecycle import remove_member
 from tests.browser.sessions import session_of
 from tests.browser.tabs import Tabs
-from tests.fixtures.companies import ACME, make_company
+from tests.fixtures.companies import ACME_PEOPLE, make_company
 
 _TIMEOUT_MS: Final = 60_000
 # The page waits for a second before it reconnects for the first time (live_metrics.js).
@@ -16,7 +16,7 @@ _LONGER_THAN_FIRST_WAIT_MS: Final = 2_000
 
 
 def test_a_page_whose_session_ends_shows_a_message_and_does_not_reconnect(tabs: Tabs) -> None:
-    company = make_company("initech", ACME)
+    company = make_company("initech", ACME_PEOPLE)
     person = company.administrator
     page = tabs.open(session_of(person))
     sockets: list[WebSocket] = []

@@ -9,7 +9,7 @@ from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.models import AuditEntry, Tenant
 from tests.browser.axe import find_violations
 from tests.browser.tabs import PHONE, Look, Tabs
-from tests.fixtures.companies import ACME, Company, make_company
+from tests.fixtures.companies import ACME_PEOPLE, Company, make_company
 from tests.integration.operators.browsers import (
     OPERATOR_SESSION_COOKIE,
     Account,
@@ -22,7 +22,7 @@ Scheme = Literal["light", "dark"]
 
 @pytest.fixture
 def company() -> Company:
-    return make_company("initech", ACME)
+    return make_company("initech", ACME_PEOPLE)
 
 
 @pytest.fixture

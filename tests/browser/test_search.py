@@ -4,11 +4,11 @@ from playwright.sync_api import Route, expect
 
 from tests.browser.sessions import session_of
 from tests.browser.tabs import DESKTOP, Tabs
-from tests.fixtures.companies import ACME, make_company
+from tests.fixtures.companies import ACME_PEOPLE, make_company
 
 
 def test_one_press_of_escape_closes_the_search(tabs: Tabs) -> None:
-    company = make_company("initech", ACME)
+    company = make_company("initech", ACME_PEOPLE)
     page = tabs.open(session_of(company.administrator), DESKTOP)
     page.goto("/help")
 
@@ -21,7 +21,7 @@ def test_one_press_of_escape_closes_the_search(tabs: Tabs) -> None:
 
 
 def test_typing_during_a_slow_response_shows_the_last_results_and_no_error(tabs: Tabs) -> None:
-    company = make_company("initech", ACME)
+    company = make_company("initech", ACME_PEOPLE)
     page = tabs.open(session_of(company.administrator), DESKTOP)
     page.goto("/help")
     searches: list[Route] = []

@@ -4,12 +4,12 @@ from playwright.sync_api import expect
 
 from tests.browser.sessions import session_of
 from tests.browser.tabs import PHONE, Tabs
-from tests.fixtures.companies import ACME, make_company
+from tests.fixtures.companies import ACME_PEOPLE, make_company
 from tests.fixtures.users import make_team
 
 
 def test_on_a_phone_named_links_sort_the_list(tabs: Tabs) -> None:
-    company = make_company("initech", ACME)
+    company = make_company("initech", ACME_PEOPLE)
     for name in ("Anvil", "Bellows"):
         make_team(company, name)
     tab = tabs.open(session_of(company.administrator), look=PHONE)

@@ -58,10 +58,10 @@ def new_chaos_company(name: str, *, rate: float) -> ChaosCompany:
 
     Its default policy allows each user 20 requests a second.
     """
-    from tests.fixtures.companies import ACME, make_company, make_key
+    from tests.fixtures.companies import ACME_PEOPLE, make_company, make_key
 
     _reconnect()
-    company = make_company(name, ACME)
+    company = make_company(name, ACME_PEOPLE)
     keys = tuple(make_key(company, person) for person in company.people.values())
     num_editors = max(len(keys), math.ceil(rate * _EDITORS_PER_RATE))
     texts = tuple(key.text for key in keys)

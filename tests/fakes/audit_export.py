@@ -33,13 +33,16 @@ class Export:
     body: list[dict[str, Any]]  # entries and signed heads
     keys: SigningKeys = KEYS
 
-    def sign(self) -> bytes:
-        """Return the export's file with correct signatures for the header and the body."""
+    def sign(self, *, trailer_rows: int | None = None) -> bytes:
+        """Return the export's file with correct signatures for the header and the body.
+
+        `trailer_rows` is the trailer's number of entries; None: that of the header.
+        """
         header = self.keys.sign_document(self.header, purpose=HEADER_PURPOSE)
         signed_lines = b"".join(canonicalize(line) + b"\n" for line in [header, *self.body])
         trailer = {
             "kind": "trailer",
-            "rows": self.header["rows"],
+            "rows": self.header["rows"] if trailer_rows is None else trailer_rows,
             "sha256": hashlib.sha256(signed_lines).hexdigest(),
         }
         signed_trailer = self.keys.sign_document(trailer, purpose=TRAILER_PURPOSE)

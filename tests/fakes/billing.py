@@ -23,7 +23,7 @@ from tenants.billing.rating.operations import rate_tenant
 from tenants.fleet.snapshots.queries import read_snapshot
 from tenants.models import BillingState, Invoice, LedgerEntry, Membership, Tenant, UsageRecord
 from tenants.usage.ingestion.batch_numbers import allocate_batch
-from tests.fixtures.companies import ACME, Company, Person, completion_fields, make_company
+from tests.fixtures.companies import ACME_PEOPLE, Company, Person, completion_fields, make_company
 from tests.fixtures.users import make_colleague
 
 START: Final = date(2026, 10, 1)  # subscriptions begin
@@ -79,7 +79,7 @@ def backdate_company(company: Company, day: date) -> None:
 
 def make_old_customer(since: datetime) -> Company:
     """Return a company with a plan, whose five users have been members since then."""
-    company = make_company("invoiced", ACME)
+    company = make_company("invoiced", ACME_PEOPLE)
     make_customer(company)
     with tenant_scope(company.tenant_id):
         Membership.objects.filter(tenant_id=company.tenant_id).update(created_at=since)

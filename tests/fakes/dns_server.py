@@ -35,24 +35,29 @@ class DnsServer(asyncio.DatagramProtocol):
         response.flags |= dns.flags.RA
         (question,) = query.question
         name = question.name.to_text(omit_final_dot=True)
-        addresses = self.addresses.get(name)
         if self.is_broken:
             response.set_rcode(dns.rcode.SERVFAIL)
-        elif question.rdtype == dns.rdatatype.TXT and name in self.texts:
-            text = f'"{self.texts[name]}"'
-            response.answer.append(dns.rrset.from_text(question.name, _TTL_S, "IN", "TXT", text))
-        elif addresses is None:
+        elif name not in self.addresses and name not in self.texts:
             response.set_rcode(dns.rcode.NXDOMAIN)
-        # Only IPv6 addresses contain a colon. If no address matches, the answer is empty.
-        elif matching := [
-            address
-            for address in addresses
-            if (":" in address) == (question.rdtype == dns.rdatatype.AAAA)
-        ]:
+        # If the name has no record of the type, the answer is empty.
+        elif records := self._find_records(name, question.rdtype):
             response.answer.append(
-                dns.rrset.from_text_list(question.name, _TTL_S, "IN", question.rdtype, matching)
+                dns.rrset.from_text_list(question.name, _TTL_S, "IN", question.rdtype, records)
             )
         self._transport.sendto(response.to_wire(), addr)
+
+    def _find_records(self, name: str, rdtype: dns.rdatatype.RdataType) -> list[str]:
+        """Return the name's records of this type, in the text format of zone files."""
+        if rdtype == dns.rdatatype.TXT:
+            return [f'"{self.texts[name]}"'] if name in self.texts else []
+        if rdtype not in (dns.rdatatype.A, dns.rdatatype.AAAA):
+            return []
+        return [
+            address
+            for address in self.addresses.get(name, [])
+            # Only IPv6 addresses contain a colon.
+            if (":" in address) == (rdtype == dns.rdatatype.AAAA)
+        ]
 
 
 @asynccontextmanager

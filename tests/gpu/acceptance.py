@@ -132,7 +132,7 @@ def _run_step(call: _Call, current: _CurrentEngine, step: Step) -> None:
         call.results.add_failure(step.name, _describe(error))
         say(f"Step {step.name} failed: {_describe(error)}\n{_details(error)}")
         return
-    call.results.add_step(step.name, report.lines, has_missed=report.has_missed)
+    call.results.add_step(step.name, report.lines, has_missed_target=report.has_missed_target)
 
 
 async def _measure(step: Step, engine: RunningEngine, report: Report, *, max_s: float) -> None:

@@ -19,11 +19,11 @@ class ResultsFile:
     failures: dict[str, str] = field(default_factory=dict)  # the last error of each failed step
     start_s: dict[str, float] = field(default_factory=dict)  # duration of each engine's last start
 
-    def add_step(self, name: str, lines: list[dict[str, Any]], *, has_missed: bool) -> None:
+    def add_step(self, name: str, lines: list[dict[str, Any]], *, has_missed_target: bool) -> None:
         self.steps[name] = lines
         self.failures.pop(name, None)
         self.missed = [other for other in self.missed if other != name]
-        if has_missed:
+        if has_missed_target:
             self.missed.append(name)
         self.save()
 

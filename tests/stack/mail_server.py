@@ -37,7 +37,10 @@ class MailServer:
         return [recipient for recipient, _ in self._mails]
 
     def wait_for_link(self, recipient: str) -> str:
-        """Return the link of the newest mail to this address."""
+        """Return the link of the newest mail to this address, after the first one has arrived.
+
+        If the address already has a mail, this does not wait for another one.
+        """
         wait_until(lambda: recipient in self.recipients, timeout_s=_DELIVERED_S)
         mail = next(mail for address, mail in reversed(self._mails) if address == recipient)
         match = _LINK.search(mail.get_content())

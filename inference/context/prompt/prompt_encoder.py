@@ -1,8 +1,8 @@
 """Encodes the texts of one request, each within its own limit, with the model's tokenizer.
 
 Secrets are removed from all text except the cursor's line. Private keys are removed from this line,
-too. Windows begin with lines that are chosen by content (see `text_window`), unless the layout uses
-sliding windows.
+too. Usually, windows begin at an anchor: a line that is chosen by its content (see `text_window`).
+If the layout uses sliding windows, they move with the cursor instead.
 """
 
 from typing import Final
@@ -37,6 +37,7 @@ class PromptEncoder:
         self._writer = writer
         self._tokenizer = writer.tokenizer
         self._partition = partition
+        # It redacts the secrets of all lines that it returns.
         self._lines_cache = TokenizedLinesCache(writer, partition)
         self._kind = file_type(path)  # of the cursor's file
         self._parse_budget = ParseBudget(total_s=MAX_PARSING_S)
@@ -47,7 +48,8 @@ class PromptEncoder:
     def encode_before(self, text: str, *, max_tokens: int, is_anchored: bool) -> PromptWindow:
         """Encode the end of the text before the cursor.
 
-        In the line being typed, only private keys are redacted.
+        With `is_anchored`, the window begins at an anchor if possible. Otherwise it slides with the
+        cursor. In the line being typed, only private keys are redacted.
         """
         max_chars = self._max_chars(max_tokens)
         excerpt = redact_private_keys(text[-(max_chars + MAX_KEY_CHARS) :])
@@ -59,8 +61,10 @@ class PromptEncoder:
             if excerpt.endswith("\n")
             else self._tokenizer.find_last_line_start(excerpt)
         )
-        current_line = (  # None: a line was just finished (see TokenizedLines.slide)
-            self.encode_text(excerpt[start:][-max_chars:])
+        # None: a line was just finished, and the next one is empty (see TokenizedLines.anchor). An
+        # empty text has no finished line, so its current line is an empty list.
+        current_line = (
+            self.encode_text(_take_end(excerpt[start:], max_chars))
             if start < len(excerpt) or not excerpt
             else None
         )
@@ -147,7 +151,7 @@ class PromptEncoder:
     def select_nearby_text(self, prefix: str, suffix: str, *, max_tokens: int) -> tuple[str, str]:
         """Return the texts before and after the cursor, each as long as may fit in `max_tokens`."""
         max_chars = self._max_chars(max_tokens)
-        return prefix[-max_chars:], suffix[:max_chars]
+        return _take_end(prefix, max_chars), suffix[:max_chars]
 
     def _encode_file(self, file: ContextFile) -> list[int]:
         if not is_context_file(file.path, file.text):
@@ -168,7 +172,7 @@ class PromptEncoder:
         token_ids = self.encode_text(tail(safe, max_chars=max_chars))
         if len(token_ids) > max_tokens:
             # The text has more tokens per character than expected. Half of the text is used, so
-            # that the window still begins at an anchor.
+            # that the window usually still begins at an anchor.
             token_ids = self.encode_text(tail(safe, max_chars=max_chars // 2))
         return token_ids[-max_tokens:] if max_tokens > 0 else []
 
@@ -178,3 +182,8 @@ class PromptEncoder:
         Even sparse text of this length has about `max_tokens`.
         """
         return max(0, int(max_tokens * self._writer.chars_per_token * _SPARSE_TEXT_FACTOR))
+
+
+def _take_end(text: str, num_chars: int) -> str:
+    """Return the last characters. `text[-num_chars:]` would return the whole text for 0."""
+    return text[max(0, len(text) - num_chars) :]

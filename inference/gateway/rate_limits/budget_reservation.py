@@ -32,8 +32,9 @@ from inference.gateway.rate_limits.leased_bucket import BucketSpec
 from inference.gateway.rate_limits.leases import SpendRequest
 
 KIND: Final = "spend"  # of a budget's bucket (see BucketSpec)
-# A gateway holds at most a hundredth of a budget beyond its reservations. While Redis is
-# unavailable, it spends at most the same amount beyond its lease.
+# A gateway leases at most a hundredth of a budget in advance (max_lease), besides the maximum
+# costs of its running requests. If Redis does not respond when the lease is used up, the gateway
+# may spend one more hundredth (max_debt).
 _LEASE_DIVISOR: Final = 100
 _MAX_CACHED_SPECS: Final = 20_000
 _PAYMENT_REQUIRED: Final = 402  # clients do not retry this status
@@ -48,7 +49,7 @@ class BudgetReservation:
     is_warm_up: bool
 
     def compute_cost(self, trace: RequestTrace, *, has_failed: bool) -> int:
-        """Return the cost in micros, as in the ledger. Failures and warm-ups cost nothing."""
+        """Return the cost in micros, rounded up. Failures and warm-ups cost nothing."""
         if self.prices is None or has_failed or self.is_warm_up:
             return 0
         tokens = billable_tokens(

@@ -74,8 +74,9 @@ def _assign_roles(num: int) -> Iterator[Role]:
 
 def _choose_arrival(number: int, num: int) -> float:
     """Return the arrival share of the user at position `number` of `num` users."""
-    # At least MIN_PEOPLE - 1 users arrive before the period. So the smallest company still has one
-    # user who arrives during the period.
+    # At least MIN_PEOPLE - 1 users arrive before the period. With the share alone, a small company
+    # would begin with few developers, because the first users have other roles (_FIRST_ROLES). The
+    # minimum is not MIN_PEOPLE, so that a user of the smallest company arrives during the period.
     num_founding = max(int(num * _FOUNDING_SHARE), MIN_PEOPLE - 1)
     if number < num_founding:
         return 0.0

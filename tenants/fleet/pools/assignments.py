@@ -168,7 +168,7 @@ def onboard_in_pools(
                 now=now,
             )
 
-    return onboard_tenant(new=new, actor_for=actor_for, complete=assign, now=now)
+    return onboard_tenant(new=new, actor_for=actor_for, configure=assign, now=now)
 
 
 def unassign_pool(*, actor: Actor, tier: Tier, language: str, reason: str, now: datetime) -> None:

@@ -174,7 +174,10 @@ def _grant_credit(options: dict[str, Any]) -> str:
 
 
 def _issue_invoices(options: dict[str, Any]) -> str:
-    tenant_id, now = _read_actor(options).tenant_id, choose_billing_time(timezone.now())
+    tenant_id = _read_actor(options).tenant_id
+    # The earlier of this machine's time and the database's time. So if one of the clocks is ahead,
+    # no month is invoiced before its end.
+    now = choose_billing_time(timezone.now())
     rate_tenant(tenant_id, now=now)
     issued = issue_due_invoices(tenant_id, now=now)
     return f"Issued: {', '.join(issued)}." if issued else "No invoice is due."
@@ -189,6 +192,7 @@ def _issue_credit_note(options: dict[str, Any]) -> str:
         number=options["number"],
         net_cents=cents,
         reason=options["reason"],
+        # As for invoices: the note's date and month must not be in the future.
         now=choose_billing_time(timezone.now()),
     )
     return f"Issued: {note.document.head.number}."
@@ -220,7 +224,9 @@ def _read_money(text: str) -> int:
     try:
         micros = Decimal(text) * MICROS
     except InvalidOperation:
-        raise argparse.ArgumentTypeError(f"{text} is not an amount of money.") from None
-    if not micros.is_finite() or micros != int(micros):
+        micros = Decimal("NaN")
+    if not micros.is_finite():  # Decimal also accepts texts such as "NaN" and "Infinity"
+        raise argparse.ArgumentTypeError(f"{text} is not an amount of money.")
+    if micros != int(micros):
         raise argparse.ArgumentTypeError(f"{text}: six decimals at most.")
     return int(micros)

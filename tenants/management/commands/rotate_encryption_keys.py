@@ -44,12 +44,14 @@ class Command(NoSystemChecksCommand):
             for slug, tenant_id in _find_tenants(options["tenant"]).items()
             if not self._rotate_tenant(slug, tenant_id, now=now, older_than=older_than)
         ]
-        self._retire_root_keys(now)
+        are_root_keys_retired = self._retire_root_keys(now)
         if failed_slugs:
             raise CommandError(
                 f"The encryption keys of {len(failed_slugs)} tenants were not rotated:"
                 f" {', '.join(failed_slugs)}. See the errors above."
             )
+        if not are_root_keys_retired:
+            raise CommandError("Tenant keys were rotated, but no root key was retired: see above.")
 
     def _rotate_tenant(
         self, slug: str, tenant_id: TenantId, *, now: datetime, older_than: datetime | None
@@ -71,16 +73,18 @@ class Command(NoSystemChecksCommand):
         )
         return True
 
-    def _retire_root_keys(self, now: datetime) -> None:
+    def _retire_root_keys(self, now: datetime) -> bool:
+        """Retire unused root keys and print their IDs. Return whether it succeeded."""
         try:
             retired_ids = retire_root_keys(now=now)
         except (EncryptionFailed, BadSetting) as error:
             self.stderr.write(f"No root key was retired: {error}")
-            return
+            return False
         for root_key_id in retired_ids:
             self.stdout.write(
                 f"{root_key_id} wraps no key any more: remove it from CARET_ROOT_KEYS."
             )
+        return True
 
 
 def _compute_cutoff(days: int | None, now: datetime) -> datetime | None:

@@ -154,7 +154,18 @@ def _check_trailer(state: _VerificationState, trailer: Document) -> None:
     location = f"line {state.line}, the trailer"
     if state.sequence != header["last_sequence"]:
         raise VerificationFailed(f"{location}: {_describe_truncation(state)}")
-    if trailer.get("sha256") != state.digest or trailer.get("rows") != header["rows"]:
+    num_entries = state.sequence - header["first_sequence"] + 1
+    if header["rows"] != num_entries:
+        raise VerificationFailed(
+            f"line 1, the header: it states {header['rows']} entries, but the export has"
+            f" {num_entries}"
+        )
+    if trailer.get("rows") != header["rows"]:
+        raise VerificationFailed(
+            f"{location}: it states {trailer.get('rows')} entries, but the header states"
+            f" {header['rows']}"
+        )
+    if trailer.get("sha256") != state.digest:
         raise VerificationFailed(
             f"{location}: its SHA-256 does not match the content; lines were changed or removed"
         )

@@ -22,7 +22,8 @@ class ActorKind(StrEnum):
 
     USER = "user"
     KEY = "key"  # an API key, with or without an owner, or a SCIM token
-    OPERATOR = "operator"  # an operator of the platform, on the operators' own pages
+    # An operator of the platform, on the operators' pages or over the platform API.
+    OPERATOR = "operator"
     PLATFORM = "platform"  # Caret itself, for example in a task or a command
 
 
@@ -43,7 +44,9 @@ class KeyGrant:
 class OperatorIdentity:
     """An operator of the platform. An operator never has a tenant's permissions."""
 
-    handle: str  # for a key of the platform API: "key:" and its lookup ID
+    # The name with which the operator signs in; for a key of the platform API, "key:" and its
+    # lookup ID.
+    handle: str
     can_change: bool  # False: read-only
 
 
@@ -148,7 +151,9 @@ class Actor:
     def require_platform(self) -> None:
         """Check that the actor is the platform itself. Raises Forbidden."""
         if self.kind is not ActorKind.PLATFORM:
-            raise Forbidden("Only the operator of the platform can do this.")
+            raise Forbidden(
+                "Only the platform itself can do this, for example a command on the command line."
+            )
 
     def require_operator(self) -> None:
         """Check that the actor is the platform or an operator who may write. Raises Forbidden."""

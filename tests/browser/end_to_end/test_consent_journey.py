@@ -18,7 +18,7 @@ from tests.browser.end_to_end.offline import change_middle_byte, download_file, 
 from tests.browser.end_to_end.worker import run_now
 from tests.browser.sessions import session_of
 from tests.browser.tabs import Tabs
-from tests.fixtures.companies import ACME, Company, Person, make_company
+from tests.fixtures.companies import ACME_PEOPLE, Company, Person, make_company
 from tests.stack.running import Stack
 from tests.stack.waiting import wait_until
 
@@ -29,7 +29,7 @@ _VALID_SIGNATURE = "the signature is valid"
 
 @pytest.fixture
 def company() -> Company:
-    return make_company("initech", ACME)
+    return make_company("initech", ACME_PEOPLE)
 
 
 def test_withdrawing_consent_erases_captured_content_and_leaves_a_certificate(

@@ -13,7 +13,7 @@ from tests.browser.axe import find_violations
 from tests.browser.end_to_end.offline import change_middle_byte, download_file, run_verifier
 from tests.browser.sessions import session_of
 from tests.browser.tabs import Tabs
-from tests.fixtures.companies import ACME, make_company
+from tests.fixtures.companies import ACME_PEOPLE, make_company
 
 pytestmark = pytest.mark.deep  # long
 
@@ -23,7 +23,7 @@ _MAX_BUILD_MS = 240_000  # 60 s were sometimes too short beside the other tests 
 @pytest.fixture
 def page(tabs: Tabs) -> Page:
     """Open a tab of a new company's auditor."""
-    return tabs.open(session_of(make_company("initech", ACME).people[Role.AUDITOR]))
+    return tabs.open(session_of(make_company("initech", ACME_PEOPLE).people[Role.AUDITOR]))
 
 
 def test_an_export_is_verified_offline_and_on_the_page(page: Page, tmp_path: Path) -> None:
@@ -34,7 +34,7 @@ def test_an_export_is_verified_offline_and_on_the_page(page: Page, tmp_path: Pat
     output = run_verifier("verify_export", file, public_keys)
     verify_on_page(page, file, proof)
 
-    assert output.startswith(f"OK: members version 1, {len(ACME)} rows")
+    assert output.startswith(f"OK: members version 1, {len(ACME_PEOPLE)} rows")
     expect(page.get_by_role("status")).to_contain_text("the signature is valid")
     assert find_violations(page) == []
 

@@ -20,7 +20,7 @@ from tenants.identity.api_keys.validation import KeyRequest
 from tenants.models import User
 from tenants.policy.document import DEFAULT_POLICY, serialize_policy
 from tests.fakes.console_client import Client
-from tests.fixtures.companies import GLOBEX, Cast, Company, make_company, make_key
+from tests.fixtures.companies import GLOBEX_PEOPLE, Cast, Company, make_company, make_key
 from tests.fixtures.users import make_colleague
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.step_up import with_recent_step_up
@@ -28,7 +28,7 @@ from tests.integration.console.pages.step_up import with_recent_step_up
 
 @pytest.fixture
 def company() -> Company:
-    return make_company("initech", GLOBEX)
+    return make_company("initech", GLOBEX_PEOPLE)
 
 
 @pytest.fixture

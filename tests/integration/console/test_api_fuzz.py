@@ -19,7 +19,7 @@ from schemathesis.specs.openapi.checks import content_type_conformance, status_c
 from console.api import rate_limit
 from tenants.base.permissions import Role
 from tests.fakes.console_client import Client
-from tests.fixtures.companies import ACME, make_company
+from tests.fixtures.companies import ACME_PEOPLE, make_company
 from tests.stack.seed import IS_DEEP, scaled
 
 CSRF_TOKEN = "c" * 32
@@ -31,7 +31,7 @@ schema = schemathesis.openapi.from_wsgi("/api/v1/openapi.json", get_wsgi_applica
 @cache
 def sign_in_cookies() -> dict[str, str]:
     """Return the cookies of an owner's signed-in browser."""
-    owner = make_company("fuzzed", ACME).people[Role.OWNER]
+    owner = make_company("fuzzed", ACME_PEOPLE).people[Role.OWNER]
     client = Client()
     client.force_login(get_user_model().objects.get(id=owner.user_id))
     session = client.cookies[django_settings.SESSION_COOKIE_NAME].value

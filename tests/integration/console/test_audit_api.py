@@ -12,7 +12,7 @@ from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.permissions import Role
 from tenants.security.audit.operations import record_change
 from tenants.security.authorization.actor import Actor, OperatorIdentity
-from tests.fixtures.companies import ACME, Cast, Company, make_company
+from tests.fixtures.companies import ACME_PEOPLE, Cast, Company, make_company
 from tests.integration.console.conftest import SignIn
 
 PATH = "/api/v1/audit"
@@ -21,7 +21,7 @@ PATH = "/api/v1/audit"
 @pytest.fixture
 def company() -> Company:
     """Return a company whose audit log has an entry for each of its five members."""
-    return make_company("initech", ACME, records_additions=True)
+    return make_company("initech", ACME_PEOPLE, records_additions=True)
 
 
 @pytest.fixture

@@ -16,7 +16,13 @@ from django.db import connections
 from caret.client.api.cli import EXIT_REFUSED, run
 from tenants.identity.api_keys.scopes import KeyScope
 from tests.fakes.exports import build_exports
-from tests.fixtures.companies import GLOBEX, Company, make_company, make_key, make_service_key
+from tests.fixtures.companies import (
+    GLOBEX_PEOPLE,
+    Company,
+    make_company,
+    make_key,
+    make_service_key,
+)
 
 # A key cannot create a key with more permissions than its own.
 KEY_CREATION_SCOPES = (KeyScope.KEYS_WRITE, KeyScope.INFERENCE)
@@ -24,7 +30,7 @@ KEY_CREATION_SCOPES = (KeyScope.KEYS_WRITE, KeyScope.INFERENCE)
 
 @pytest.fixture
 def company() -> Company:
-    return make_company("hooli", GLOBEX)
+    return make_company("hooli", GLOBEX_PEOPLE)
 
 
 def run_caret(

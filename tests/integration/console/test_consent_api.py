@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from tenants.policy.document import DEFAULT_POLICY, serialize_policy
 from tenants.policy.operations import set_policy
-from tests.fixtures.companies import ACME, Company, make_company
+from tests.fixtures.companies import ACME_PEOPLE, Company, make_company
 from tests.integration.console.conftest import SignIn
 
 PATH = "/api/v1/consent"
@@ -20,7 +20,7 @@ CURRENT_CONSENT_TEXTS = {"consent_texts": ["content-capture-1", "training-1"]}
 @pytest.fixture
 def consenting_company() -> Company:
     """Make a company whose policy allows content capture and training. No user has consented."""
-    company = make_company("acme", ACME)
+    company = make_company("acme", ACME_PEOPLE)
     content_capture = {"consent_text": "tenant-1", "retention_days": 30, "training": True}
     set_policy(
         actor=company.administrator.actor,
@@ -89,7 +89,7 @@ def test_an_invalid_consent_is_rejected_with_the_fields_name(
 
 
 def test_consent_that_the_tenant_does_not_allow_is_a_conflict(sign_in: SignIn) -> None:
-    company = make_company("acme", ACME)
+    company = make_company("acme", ACME_PEOPLE)
 
     refusal = put_consent(sign_in(company.developer), content_capture=True, **CURRENT_CONSENT_TEXTS)
 

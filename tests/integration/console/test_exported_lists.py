@@ -37,7 +37,7 @@ from tenants.security.authorization.actor import Actor
 from tests.fakes.billing import ensure_invoice
 from tests.fakes.retention import make_certificate, make_hold
 from tests.fakes.workbook import read_workbook
-from tests.fixtures.companies import ACME, Cast, Company, make_company, make_key
+from tests.fixtures.companies import ACME_PEOPLE, Cast, Company, make_company, make_key
 from tests.fixtures.users import make_team
 from tests.integration.console.conftest import SignIn
 from tests.stack.services import Services
@@ -64,7 +64,7 @@ LISTS: Final = {
 def company(services: Services, django_db_blocker: DjangoDbBlocker) -> Company:
     """Make a company with a row in each export."""
     with django_db_blocker.unblock():
-        company = make_company("initech", ACME)
+        company = make_company("initech", ACME_PEOPLE)
         add_row_of_each_export(company)
     return company
 

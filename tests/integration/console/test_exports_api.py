@@ -23,7 +23,7 @@ from tenants.identity.api_keys.operations import revoke_key
 from tenants.identity.api_keys.scopes import KeyScope
 from tenants.models import AuditEntry
 from tests.fakes.exports import build_exports, end_all_exports, file_of, make_export
-from tests.fixtures.companies import ACME, Cast, Company, make_company, make_service_key
+from tests.fixtures.companies import ACME_PEOPLE, Cast, Company, make_company, make_service_key
 from tests.integration.console.conftest import SignIn
 from tests.stack.services import Services
 
@@ -40,7 +40,7 @@ EXPORT_REQUEST: Final[dict[str, Any]] = {
 def initech(services: Services, django_db_blocker: DjangoDbBlocker) -> Company:
     """Return the company that all tests of this file share."""
     with django_db_blocker.unblock():
-        return make_company("initech", ACME)
+        return make_company("initech", ACME_PEOPLE)
 
 
 @pytest.fixture
@@ -86,7 +86,7 @@ def test_an_auditor_requests_downloads_and_verifies_an_export(
     build_exports(company)
 
     export = auditor.get(f"{API}/{export_id}").json()
-    assert (export["state"], export["rows_done"]) == ("finished", len(ACME))  # its members
+    assert (export["state"], export["rows_done"]) == ("finished", len(ACME_PEOPLE))  # its members
     answer = Client().get(create_link(auditor, export_id))  # without session or key
     data = b"".join(answer.streaming_content)  # type: ignore[attr-defined]  # it streams
     assert int(answer["Content-Length"]) == len(data) == export["num_bytes"]

@@ -31,7 +31,7 @@ from tenants.privacy.idempotency.operations import (
     delete_expired_records,
     find_response,
 )
-from tests.fixtures.companies import GLOBEX, Cast, Company, make_company, make_service_key
+from tests.fixtures.companies import GLOBEX_PEOPLE, Cast, Company, make_company, make_service_key
 from tests.fixtures.users import make_colleague
 from tests.integration.console.conftest import SignIn
 
@@ -40,7 +40,7 @@ NEW_KEY = {"name": "Build server", "kind": "svc"}
 
 @pytest.fixture
 def company() -> Company:
-    return make_company("hooli", GLOBEX)
+    return make_company("hooli", GLOBEX_PEOPLE)
 
 
 @pytest.fixture
@@ -240,7 +240,7 @@ def test_each_tenant_has_a_limit_of_stored_responses(
     assert count_keys(company) == 2
     assert create_key(administrator, "a")["Idempotent-Replayed"] == "true"
     assert create_key(administrator, None).status_code == 201
-    other_tenant = sign_in(make_company("umbrella", GLOBEX).administrator)
+    other_tenant = sign_in(make_company("umbrella", GLOBEX_PEOPLE).administrator)
     assert create_key(other_tenant, "a").status_code == 201
 
 

@@ -12,13 +12,13 @@ from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.models import ApiKey, IdempotencyRecord
 from tenants.privacy.idempotency import operations
 from tenants.privacy.retention.operations import NewHold, place_hold, release_hold
-from tests.fixtures.companies import GLOBEX, Company, make_company
+from tests.fixtures.companies import GLOBEX_PEOPLE, Company, make_company
 from tests.integration.console.conftest import SignIn
 
 
 @pytest.fixture
 def company() -> Company:
-    return make_company("hooli", GLOBEX)
+    return make_company("hooli", GLOBEX_PEOPLE)
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from tenants.base.redis_connection import connect_to_redis
 from tenants.identity.api_keys.leak_reports import REPORT_QUEUE
 from tenants.identity.api_keys.leak_response import process_leak_reports
 from tenants.identity.api_keys.queries import KeyState, find_key
-from tests.fixtures.companies import GLOBEX, Company, make_company, make_key
+from tests.fixtures.companies import GLOBEX_PEOPLE, Company, make_company, make_key
 from tests.integration.console.conftest import SignIn
 
 SECRET = "not a very secret secret"
@@ -53,7 +53,7 @@ def write_github_keys(path: Path, *pems: str) -> Path:
 
 @pytest.fixture
 def company() -> Company:
-    return make_company("initech", GLOBEX)
+    return make_company("initech", GLOBEX_PEOPLE)
 
 
 @pytest.fixture(autouse=True)

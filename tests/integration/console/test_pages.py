@@ -11,7 +11,7 @@ from tenants.base.permissions import Role
 from tenants.identity.members.operations import add_member, create_tenant
 from tenants.models import User
 from tenants.security.authorization.actor import build_system_actor
-from tests.fixtures.companies import GLOBEX, Cast, Company, make_company
+from tests.fixtures.companies import GLOBEX_PEOPLE, Cast, Company, make_company
 from tests.integration.console.conftest import SignIn
 
 # No inline scripts, styles or event handlers, and no URLs of other hosts. A script is a static
@@ -25,7 +25,7 @@ PAGES = ["/", "/keys/new", "/sign-in", "/nothing"]  # the last one does not exis
 
 @pytest.fixture
 def company() -> Company:
-    return make_company("initech", GLOBEX)
+    return make_company("initech", GLOBEX_PEOPLE)
 
 
 @pytest.mark.parametrize("path", ["/", "/keys/new", "/keys/Ab3dE6gH/revoke"])

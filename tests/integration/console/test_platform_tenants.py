@@ -28,7 +28,7 @@ from tenants.identity.api_keys.scopes import PERMISSIONS_OF
 from tenants.identity.invitations.operations import find_open_invitation
 from tenants.models import AuditEntry, Tenant
 from tenants.security.authorization.directory import find_tenant, list_members
-from tests.fixtures.companies import ACME, Company, make_company, make_service_key
+from tests.fixtures.companies import ACME_PEOPLE, Company, make_company, make_service_key
 from tests.integration.console.conftest import SignIn
 
 # Method, path and a valid body. Paths are below /api/v1/platform/tenants, or below /api/v1/platform
@@ -165,7 +165,7 @@ def test_a_body_that_is_huge_not_json_or_has_an_unknown_field_is_refused(
 
 
 def test_a_signed_in_owner_of_a_tenant_is_not_an_operator(sign_in: SignIn) -> None:
-    acme = make_company("acme", ACME)
+    acme = make_company("acme", ACME_PEOPLE)
 
     response = sign_in(acme.people[Role.OWNER]).get("/api/v1/platform/tenants")
 

@@ -12,7 +12,14 @@ from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.permissions import Role
 from tenants.models import ApiKey, PolicyVersion
 from tenants.policy.document import DEFAULT_POLICY, serialize_policy
-from tests.fixtures.companies import GLOBEX, Cast, Company, make_company, make_completion, make_key
+from tests.fixtures.companies import (
+    GLOBEX_PEOPLE,
+    Cast,
+    Company,
+    make_company,
+    make_completion,
+    make_key,
+)
 from tests.fixtures.users import make_team
 from tests.integration.console.conftest import SignIn
 
@@ -24,7 +31,7 @@ NO_CHAT: dict[str, Any] = {
 
 @pytest.fixture
 def company() -> Company:
-    return make_company("initech", GLOBEX)
+    return make_company("initech", GLOBEX_PEOPLE)
 
 
 @pytest.fixture

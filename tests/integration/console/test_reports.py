@@ -5,14 +5,14 @@ from django.test import Client
 from django.utils import timezone
 
 from tenants.usage.rollups.operations import roll_up_tenant
-from tests.fixtures.companies import ACME, Company, make_company
+from tests.fixtures.companies import ACME_PEOPLE, Company, make_company
 from tests.integration.console.conftest import SignIn
 from tests.integration.tenants.records import add_completion, add_outcome
 
 
 @pytest.fixture
 def company() -> Company:
-    return make_company("initech", ACME)
+    return make_company("initech", ACME_PEOPLE)
 
 
 @pytest.fixture

@@ -13,7 +13,14 @@ from django.utils import timezone
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.identity.api_keys.scopes import PERMISSIONS_OF, KeyScope
 from tenants.models import ApiKey, AuditEntry
-from tests.fixtures.companies import GLOBEX, Cast, Company, make_company, make_key, make_service_key
+from tests.fixtures.companies import (
+    GLOBEX_PEOPLE,
+    Cast,
+    Company,
+    make_company,
+    make_key,
+    make_service_key,
+)
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.test_api_permissions import (
     ENDPOINTS,
@@ -41,7 +48,7 @@ OFFICE = "192.0.2.0/24"  # the network of client_with_key's default address
 
 @pytest.fixture
 def company() -> Company:
-    return make_company("initech", GLOBEX)
+    return make_company("initech", GLOBEX_PEOPLE)
 
 
 def client_with_key(text: str, *, address: str = "192.0.2.7") -> Client:

@@ -19,7 +19,7 @@ from tenants.compliance.audit_sinks.operations import MAX_NAME_CHARS
 from tenants.models import AuditEntry, AuditSink
 from tenants.security.encryption.queries import find_destruction_proofs
 from tests.fakes.siem_servers import Hook, make_sink, syslog_server, webhook
-from tests.fixtures.companies import ACME, Cast, Company, make_company
+from tests.fixtures.companies import ACME_PEOPLE, Cast, Company, make_company
 from tests.integration.console.conftest import SignIn
 
 PATH = "/api/v1/audit/sinks"
@@ -33,7 +33,7 @@ def _loopback_may_be_called(settings: Any) -> None:
 @pytest.fixture
 def company() -> Iterator[Company]:
     """Yield a company whose audit log has six entries: of the tenant and its five members."""
-    company = make_company("initech", ACME, records_additions=True)
+    company = make_company("initech", ACME_PEOPLE, records_additions=True)
     yield company
     # Tests of the delivery must not deliver to these sinks, whose servers have ended.
     with tenant_scope(company.tenant_id):

@@ -36,7 +36,7 @@ from tenants.privacy.consent.consent_texts import TENANT_CONSENT_VERSION, USER_C
 from tenants.privacy.consent_lifecycle import ConsentChoice, set_consent
 from tenants.privacy.content_capture import erasure
 from tenants.privacy.content_capture.ingestion import ContentIngestion, ingest_content
-from tests.fixtures.companies import ACME, Company, Person, make_company
+from tests.fixtures.companies import ACME_PEOPLE, Company, Person, make_company
 
 CAPTURE_CONSENT: Final = UserConsent(content_capture=True, training=False)
 CAPTURE_AND_TRAINING_CONSENT: Final = UserConsent(content_capture=True, training=True)
@@ -118,7 +118,7 @@ def make_captured_completion(person: Person, prefix: str) -> CapturedCompletion:
 
 
 def make_consenting_tenant(name: str) -> ConsentingTenant:
-    tenant = ConsentingTenant(make_company(name, ACME))
+    tenant = ConsentingTenant(make_company(name, ACME_PEOPLE))
     tenant.allow_content_capture()
     return tenant
 

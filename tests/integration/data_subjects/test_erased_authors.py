@@ -37,7 +37,7 @@ from tenants.policy.overrides.queries import (
 from tenants.policy.queries import get_policy, read_page_of_versions
 from tenants.privacy.retention.operations import set_rule
 from tenants.privacy.retention.rules_in_force import load_rules
-from tests.fixtures.companies import ACME, Company, Person, make_company
+from tests.fixtures.companies import ACME_PEOPLE, Company, Person, make_company
 from tests.fixtures.users import Mailbox, make_colleague, make_team
 
 
@@ -74,7 +74,10 @@ class AuthoredDecisions:
 @pytest.fixture
 def decisions() -> AuthoredDecisions:
     """Make decisions by Dan, an administrator of one company and a developer of another."""
-    company, other_company = make_company("initech", ACME), make_company("hooli", ACME)
+    company, other_company = (
+        make_company("initech", ACME_PEOPLE),
+        make_company("hooli", ACME_PEOPLE),
+    )
     dan, now = make_colleague(company, Role.ADMINISTRATOR), timezone.now()
     with tenant_scope(other_company.tenant_id):
         insert_membership(

@@ -19,7 +19,9 @@ from tests.integration.gateway.engine_control import held_engine
 from tests.integration.gateway.requests import find_serving_replicas, small_frame
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
-LONG_TOKENS = 64  # a held engine pauses before it has written them
+# A held engine pauses before the end of a completion of so many tokens (see HELD_TOKENS in
+# `fake_engine`). It still finishes a completion of 2 tokens, as of `small_frame`.
+MANY_TOKENS = 64
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +89,7 @@ async def test_a_drained_replica_finishes_its_requests_and_gets_no_new_ones(
     async with site.stream() as stream:
         async with held_engine(site.engine_url):
             completion = asyncio.create_task(
-                request_completion(stream, small_frame(site, max_tokens=LONG_TOKENS, path="a.py"))
+                request_completion(stream, small_frame(site, max_tokens=MANY_TOKENS, path="a.py"))
             )
 
             async def is_under_way() -> bool:
@@ -112,7 +114,7 @@ async def test_a_drained_replica_finishes_its_requests_and_gets_no_new_ones(
     assert serving_replicas == {first, second} - {busy}
     assert done["meta"]["replica"] == busy
     # All requested tokens were generated, even if the filter withheld their text.
-    assert done["meta"]["generated_tokens"] == LONG_TOKENS
+    assert done["meta"]["generated_tokens"] == MANY_TOKENS
 
 
 async def test_a_gateway_applies_a_drain_soon(site: Site, connection: redis.Redis) -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from console.limits.throttling import MAX_ATTEMPTS, Secret
 from tenants.models import Tenant
-from tests.fixtures.companies import ACME, Company, make_company
+from tests.fixtures.companies import ACME_PEOPLE, Company, make_company
 from tests.integration.operators.browsers import CHANGE_REASON, make_account, new_browser
 
 CHANGES: list[tuple[str, dict[str, str]]] = [
@@ -16,7 +16,7 @@ CHANGES: list[tuple[str, dict[str, str]]] = [
 
 @pytest.fixture
 def acme() -> Company:
-    return make_company("acme", ACME)
+    return make_company("acme", ACME_PEOPLE)
 
 
 @pytest.mark.parametrize(("section", "form"), CHANGES)

@@ -30,7 +30,13 @@ from tenants.fleet.pools.daily_usage import (
 )
 from tenants.fleet.pools.scraping.installation_status import read_installation_status
 from tenants.models import Outcome, UsageRecord
-from tests.fixtures.companies import ACME, GLOBEX, Company, completion_fields, make_company
+from tests.fixtures.companies import (
+    ACME_PEOPLE,
+    GLOBEX_PEOPLE,
+    Company,
+    completion_fields,
+    make_company,
+)
 from tests.integration.operators.browsers import signed_in
 from tests.integration.operators.gateways import Gateway
 from tests.stack.services import Services
@@ -48,12 +54,12 @@ def _delete_counts() -> Iterator[None]:
 
 @pytest.fixture
 def acme() -> Company:
-    return make_company("acme", ACME)
+    return make_company("acme", ACME_PEOPLE)
 
 
 @pytest.fixture
 def globex() -> Company:
-    return make_company("globex", GLOBEX)
+    return make_company("globex", GLOBEX_PEOPLE)
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from django.utils import timezone
 from tenants.base.permissions import Role
 from tenants.models import Tenant
 from tenants.security.authorization.directory import list_members
-from tests.fixtures.companies import ACME, Company, make_company
+from tests.fixtures.companies import ACME_PEOPLE, Company, make_company
 from tests.integration.console.test_platform_tenants import make_operator_key, send_request
 from tests.integration.operators.browsers import Browser, with_recent_step_up
 
@@ -169,7 +169,7 @@ def interface(request: pytest.FixtureRequest) -> Interface:
 
 @pytest.fixture
 def acme() -> Company:
-    return make_company("acme", ACME)
+    return make_company("acme", ACME_PEOPLE)
 
 
 def read_tenant(company: Company) -> Tenant:

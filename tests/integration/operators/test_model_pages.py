@@ -24,7 +24,7 @@ from tenants.fleet.experiments import read_experiment_state
 from tenants.fleet.pools.assignments import list_assignments
 from tenants.fleet.pools.model_catalog import list_catalog, withdraw_model
 from tests.fakes.billing import make_plan
-from tests.fixtures.companies import ACME, Company, make_company
+from tests.fixtures.companies import ACME_PEOPLE, Company, make_company
 from tests.integration.operators.browsers import Browser, signed_in, with_recent_step_up
 from tests.integration.operators.gateways import Gateway
 
@@ -40,7 +40,7 @@ EXPERIMENT = {
 
 @pytest.fixture
 def acme() -> Company:
-    return make_company("acme", ACME)
+    return make_company("acme", ACME_PEOPLE)
 
 
 @pytest.fixture(autouse=True)

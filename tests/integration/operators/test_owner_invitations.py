@@ -11,13 +11,13 @@ from tenants.base.operator_roles import OperatorRole
 from tenants.identity.invitations.operations import find_open_invitation
 from tenants.identity.tenant_lifecycle import invite_owner
 from tenants.models import AuditEntry
-from tests.fixtures.companies import ACME, Company, make_company
+from tests.fixtures.companies import ACME_PEOPLE, Company, make_company
 from tests.integration.operators.browsers import signed_in, with_recent_step_up
 
 
 @pytest.fixture
 def acme() -> Company:
-    return make_company("acme", ACME)
+    return make_company("acme", ACME_PEOPLE)
 
 
 def list_invitation_entries(company: Company) -> list[AuditEntry]:

@@ -38,7 +38,7 @@ from tenants.policy.queries import find_policy_in_force
 from tenants.policy.snapshot_version import mark_snapshot_stale
 from tests.benchmarks.installation import build_gateway_service, create_home, started
 from tests.fakes.scripted_engine import ScriptedEngine, scripted_engine
-from tests.fixtures.companies import ACME, GLOBEX, Company, make_company, make_key
+from tests.fixtures.companies import ACME_PEOPLE, GLOBEX_PEOPLE, Company, make_company, make_key
 from tests.stack.ports import free_ports
 from tests.stack.services import Services
 from tests.stack.waiting import wait_until
@@ -133,7 +133,7 @@ def fleet(fleet_process: Fleet, settings: Settings) -> Iterator[Fleet]:
 
 @pytest.fixture
 def acme() -> Iterator[Company]:
-    tenant = make_company("acme", ACME)
+    tenant = make_company("acme", ACME_PEOPLE)
     yield tenant
     PoolAssignment.objects.filter(holder__slug=tenant.slug).delete()
     mark_snapshot_stale(tenant_id=tenant.tenant_id)
@@ -141,7 +141,7 @@ def acme() -> Iterator[Company]:
 
 @pytest.fixture
 def globex() -> Iterator[Company]:
-    tenant = make_company("globex", GLOBEX)
+    tenant = make_company("globex", GLOBEX_PEOPLE)
     yield tenant
     PoolAssignment.objects.filter(holder__slug=tenant.slug).delete()
     mark_snapshot_stale(tenant_id=tenant.tenant_id)

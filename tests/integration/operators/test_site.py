@@ -9,18 +9,18 @@ from django.utils import timezone
 from console.layout.preferences import ZONE_COOKIE
 from console.web.static_files import list_static_files
 from tenants.models import Tenant
-from tests.fixtures.companies import ACME, GLOBEX, Company, make_company
+from tests.fixtures.companies import ACME_PEOPLE, GLOBEX_PEOPLE, Company, make_company
 from tests.integration.operators.browsers import signed_in
 
 
 @pytest.fixture
 def acme() -> Company:
-    return make_company("acme", ACME)
+    return make_company("acme", ACME_PEOPLE)
 
 
 @pytest.fixture
 def globex() -> Company:
-    return make_company("globex", GLOBEX)
+    return make_company("globex", GLOBEX_PEOPLE)
 
 
 def test_the_operators_site_registers_no_model() -> None:

@@ -11,14 +11,14 @@ from tenants.compliance.data_subjects.erasure_worker import run_due_erasures
 from tenants.compliance.tenant_closing import close_due_tenants
 from tenants.models import Tenant
 from tenants.privacy.retention.verification import verify_certificate
-from tests.fixtures.companies import ACME, Company, make_company
+from tests.fixtures.companies import ACME_PEOPLE, Company, make_company
 from tests.integration.operators.browsers import CHANGE_REASON, with_recent_step_up
 from tests.integration.operators.test_tenants import entries
 
 
 @pytest.fixture
 def acme() -> Company:
-    return make_company("acme", ACME)
+    return make_company("acme", ACME_PEOPLE)
 
 
 @pytest.mark.parametrize("days", ["0", "366", "soon", "-1"])

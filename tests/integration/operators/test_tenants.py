@@ -20,7 +20,7 @@ from tenants.identity.members.tenant_status import set_status
 from tenants.models import AuditEntry, Subscription, Tenant, User
 from tenants.security.authorization.actor import Actor, OperatorIdentity
 from tests.fakes.console_client import Client
-from tests.fixtures.companies import ACME, GLOBEX, Company, make_company, make_key
+from tests.fixtures.companies import ACME_PEOPLE, GLOBEX_PEOPLE, Company, make_company, make_key
 from tests.integration.operators.browsers import (
     CHANGE_REASON,
     VIEW_REASON,
@@ -34,12 +34,12 @@ SECRET_NAME = "Laptop of Ada, secret project"
 
 @pytest.fixture
 def acme() -> Company:
-    return make_company("acme", ACME, is_published=True)
+    return make_company("acme", ACME_PEOPLE, is_published=True)
 
 
 @pytest.fixture
 def globex() -> Company:
-    return make_company("globex", GLOBEX, is_published=True)
+    return make_company("globex", GLOBEX_PEOPLE, is_published=True)
 
 
 def entries(company: Company, action: str) -> list[AuditEntry]:

@@ -39,9 +39,9 @@ def company() -> Iterator[Company]:
     # Imported here: pytest may load this file before Django is set up.
     from caret.foundation.postgres.tenant_scope import tenant_scope
     from tenants.models import AuditSink
-    from tests.fixtures.companies import ACME, make_company
+    from tests.fixtures.companies import ACME_PEOPLE, make_company
 
-    company = make_company("initech", ACME, records_additions=True)
+    company = make_company("initech", ACME_PEOPLE, records_additions=True)
     yield company
     # The next test must push only its own entries.
     with tenant_scope(company.tenant_id):

@@ -11,12 +11,12 @@ from tenants.compliance.audit_sinks.operations import NewSink, create_sink
 from tenants.compliance.audit_sinks.queries import SinkView, list_sinks
 from tenants.security.audit.operations import record_change
 from tests.fakes.siem_servers import Hook, Syslog
-from tests.fixtures.companies import ACME, Company, make_company
+from tests.fixtures.companies import ACME_PEOPLE, Company, make_company
 
 
 def make_neighbour() -> Company:
     """Return another company. Its audit log has six entries, as that of the test's company has."""
-    return make_company("neighbour", ACME, records_additions=True)
+    return make_company("neighbour", ACME_PEOPLE, records_additions=True)
 
 
 def attach_webhook(company: Company, hook: Hook, *, from_sequence: int | None = 1) -> SinkView:

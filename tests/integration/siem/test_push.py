@@ -303,7 +303,7 @@ def test_failing_sinks_do_not_delay_the_tenants_other_sinks(
 def test_the_order_of_tenants_varies_between_runs(
     company: Company, syslog: Syslog, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(delivery_worker, "_MAX_AT_ONCE", 1)
+    monkeypatch.setattr(delivery_worker, "_MAX_AT_ONCE", 8)  # so each tenant has its own batch
     other_company, first_tenant_ids = make_neighbour(), set()
     for tenant in (company, other_company):
         attach_syslog(tenant, syslog)

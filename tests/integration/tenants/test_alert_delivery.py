@@ -8,12 +8,12 @@ from tenants.billing.budgets.alert_delivery import deliver_due_alerts
 from tenants.billing.budgets.operations import delete_budget
 from tenants.billing.rating.operations import rate_tenant
 from tests.fakes.billing import NOW, ingest_completion, make_budget, make_customer
-from tests.fixtures.companies import ACME, Company, make_company
+from tests.fixtures.companies import ACME_PEOPLE, Company, make_company
 
 
 @pytest.fixture
 def company() -> Company:
-    company = make_company("alerts", ACME)
+    company = make_company("alerts", ACME_PEOPLE)
     make_customer(company)
     return company
 

@@ -19,14 +19,14 @@ from tenants.models import AuditEntry, AuditHead, Tenant
 from tenants.security.audit.hash_chain import GENESIS, build_document, hash_document
 from tenants.security.audit.operations import record_change, record_read
 from tenants.security.authorization.actor import Actor, build_system_actor
-from tests.fixtures.companies import GLOBEX, Cast, Company, make_company
+from tests.fixtures.companies import GLOBEX_PEOPLE, Cast, Company, make_company
 
 NUM_FIRST_ENTRIES = 3  # of the company's creation: the tenant and its two members
 
 
 @pytest.fixture
 def company() -> Company:
-    return make_company("initech", GLOBEX, records_additions=True)
+    return make_company("initech", GLOBEX_PEOPLE, records_additions=True)
 
 
 def add_entry(actor: Actor, *, facts: Any = None, now: Any = None) -> None:

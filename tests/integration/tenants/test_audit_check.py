@@ -19,7 +19,7 @@ from tenants.security.audit.chain_check import ChainCheckResult, check_chain
 from tenants.security.audit.operations import record_change
 from tenants.security.audit.queries import find_head
 from tenants.security.audit.signed_heads import sign_head
-from tests.fixtures.companies import ACME, Company, make_company
+from tests.fixtures.companies import ACME_PEOPLE, Company, make_company
 from tests.stack.services import Services
 
 NOON = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
@@ -32,7 +32,7 @@ SIGNATURE_FORGERY = (
 
 @pytest.fixture
 def company() -> Company:
-    return make_company("initech", ACME)
+    return make_company("initech", ACME_PEOPLE)
 
 
 @pytest.fixture
@@ -233,7 +233,7 @@ def test_a_check_that_takes_too_long_reports_its_position(
 
 
 def test_a_tenant_has_one_running_check_at_a_time(company: Company) -> None:
-    other_company = make_company("hooli", ACME)
+    other_company = make_company("hooli", ACME_PEOPLE)
 
     with (
         redis_lock(connect_to_redis(), f"audit-check:{company.tenant_id}"),

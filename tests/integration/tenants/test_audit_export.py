@@ -26,7 +26,7 @@ from tenants.security.audit.export_verification import main as verify_audit
 from tenants.security.audit.operations import record_change
 from tenants.security.audit.signed_heads import sign_head
 from tenants.security.authorization.actor import Actor
-from tests.fixtures.companies import ACME, Cast, Company, make_company, make_key
+from tests.fixtures.companies import ACME_PEOPLE, Cast, Company, make_company, make_key
 from tests.stack.services import Services
 
 ALL = AuditExportPeriod(None, None)
@@ -38,7 +38,7 @@ def company() -> Company:
 
     They are about the tenant, its five members, and the key.
     """
-    company = make_company("initech", ACME, records_additions=True)
+    company = make_company("initech", ACME_PEOPLE, records_additions=True)
     make_key(company, company.developer)
     return company
 

@@ -22,7 +22,7 @@ from tenants.security.audit.signed_heads import (
     sign_head,
 )
 from tenants.security.tasks import sign_audit_heads
-from tests.fixtures.companies import GLOBEX, Company, make_company
+from tests.fixtures.companies import GLOBEX_PEOPLE, Company, make_company
 from tests.stack.services import Services
 
 NOON = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
@@ -32,7 +32,7 @@ HOUR = timedelta(hours=1)
 @pytest.fixture
 def company() -> Company:
     """Make a company. Its audit log then has three entries."""
-    return make_company("initech", GLOBEX, records_additions=True)
+    return make_company("initech", GLOBEX_PEOPLE, records_additions=True)
 
 
 @pytest.fixture

@@ -116,6 +116,17 @@ def test_invalid_arguments_are_rejected(arguments: tuple[str, ...]) -> None:
         run_billing(*arguments)
 
 
+@pytest.mark.parametrize("amount", ["a lot", "NaN", "Infinity"])
+def test_a_text_that_is_no_amount_is_called_so(amount: str) -> None:
+    with pytest.raises(CommandError, match=f"{amount} is not an amount of money"):
+        run_billing("credit", "nobody", amount, "--reason", "x")
+
+
+def test_an_amount_with_seven_decimals_is_rejected() -> None:
+    with pytest.raises(CommandError, match="six decimals at most"):
+        run_billing("credit", "nobody", "0.0000001", "--reason", "x")
+
+
 def test_a_file_that_is_not_json_is_named(tmp_path: Path) -> None:
     profile = tmp_path / "profile.json"
     profile.write_text("no JSON")

@@ -33,7 +33,7 @@ from tenants.models import (
     Tenant,
 )
 from tests.fakes.billing import NOW, START, TIERS, make_customer, make_plan, read_balances
-from tests.fixtures.companies import ACME, Cast, Company, make_company
+from tests.fixtures.companies import ACME_PEOPLE, Cast, Company, make_company
 
 BALANCED = TransactionDraft(
     # The source of a usage transaction is the first and the last batch, and the day.
@@ -50,7 +50,7 @@ BALANCED = TransactionDraft(
 
 @pytest.fixture
 def company() -> Company:
-    company = make_company("ledger", ACME)
+    company = make_company("ledger", ACME_PEOPLE)
     make_customer(company)
     return company
 

@@ -17,7 +17,7 @@ from tenants.billing.invoices.billing_profile import (
 )
 from tenants.billing.invoices.document import InvoiceParty, InvoiceTax
 from tenants.models import AuditEntry, BillingProfile
-from tests.fixtures.companies import ACME, Company, make_company
+from tests.fixtures.companies import ACME_PEOPLE, Company, make_company
 from tests.stack.waiting import wait_until
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -31,7 +31,7 @@ LONG = "x" * (MAX_CHARS + 1)
 
 @pytest.fixture
 def company() -> Company:
-    company = make_company("initech", ACME)
+    company = make_company("initech", ACME_PEOPLE)
     set_billing_profile(actor=company.platform, customer=CURRENT, tax=VAT, now=NOW)
     return company
 

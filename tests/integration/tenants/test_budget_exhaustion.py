@@ -27,7 +27,7 @@ from tenants.policy.operations import set_policy
 from tenants.policy.queries import load_active_policy
 from tests.fakes.billing import NOW, make_budget, make_customer, make_plan
 from tests.fakes.requests import make_request
-from tests.fixtures.companies import ACME, GLOBEX, Company, make_company, make_key
+from tests.fixtures.companies import ACME_PEOPLE, GLOBEX_PEOPLE, Company, make_company, make_key
 
 # Models: more expensive than the fast tier, less expensive, and without a price of their own.
 LARGE, SMALL, UNPRICED = "large", "small", "unpriced"
@@ -72,7 +72,7 @@ SCENARIOS = {
 
 @pytest.fixture
 def company() -> Company:
-    company = make_company("priced", ACME)
+    company = make_company("priced", ACME_PEOPLE)
     make_customer(company, plan=make_plan(model_prices=PRICES))
     make_key(company, company.developer)
     return company
@@ -108,7 +108,8 @@ def apply_scenario(company: Company, scenario: Scenario) -> None:
         assign_pool(company, scenario.assigned_pool)
     if scenario.dedicated_to_neighbour:
         assign_pool(
-            make_company(f"n-{secrets.token_hex(3)}", GLOBEX), scenario.dedicated_to_neighbour
+            make_company(f"n-{secrets.token_hex(3)}", GLOBEX_PEOPLE),
+            scenario.dedicated_to_neighbour,
         )
 
 

@@ -42,7 +42,7 @@ from tests.fakes.billing import (
     make_customer,
     read_balances,
 )
-from tests.fixtures.companies import ACME, Cast, Company, make_company
+from tests.fixtures.companies import ACME_PEOPLE, Cast, Company, make_company
 from tests.fixtures.users import make_team
 from tests.integration.tenants.webhook_receiver import Receiver
 
@@ -57,7 +57,7 @@ AN_HOUR_AGO = NOW - timedelta(hours=1)
 
 @pytest.fixture
 def company() -> Company:
-    company = make_company("budgets", ACME)
+    company = make_company("budgets", ACME_PEOPLE)
     make_customer(company)
     return company
 

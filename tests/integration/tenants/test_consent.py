@@ -31,7 +31,7 @@ from tenants.privacy.consent.queries import (
     list_receipts,
 )
 from tenants.privacy.consent_lifecycle import ConsentChoice, set_consent, withdraw_consent
-from tests.fixtures.companies import ACME, GLOBEX, Company, Person, make_company
+from tests.fixtures.companies import ACME_PEOPLE, GLOBEX_PEOPLE, Company, Person, make_company
 
 CAPTURE_CONSENT = UserConsent(content_capture=True, training=False)
 CAPTURE_AND_TRAINING_CONSENT = UserConsent(content_capture=True, training=True)
@@ -40,7 +40,7 @@ CURRENT_TEXT_VERSIONS = frozenset(USER_CONSENT_VERSIONS.values())
 
 @pytest.fixture
 def acme() -> Company:
-    return make_company("acme", ACME)
+    return make_company("acme", ACME_PEOPLE)
 
 
 @pytest.fixture
@@ -322,7 +322,7 @@ def test_a_developer_sees_only_their_own_receipts(consenting_company: Company) -
 
 
 def test_another_tenant_sees_neither_receipts_nor_consents(consenting_company: Company) -> None:
-    globex = make_company("globex", GLOBEX)
+    globex = make_company("globex", GLOBEX_PEOPLE)
     allow_capture(globex)
     save_consent(consenting_company.developer, CAPTURE_CONSENT)
 

@@ -51,7 +51,7 @@ from tenants.security.audit.export import AuditExportPeriod, write_export
 from tenants.security.audit.export_verification import verify_export
 from tenants.security.authorization.actor import build_system_actor
 from tenants.security.authorization.directory import find_tenant, list_members
-from tests.fixtures.companies import GLOBEX, PASSWORD, make_company
+from tests.fixtures.companies import GLOBEX_PEOPLE, PASSWORD, make_company
 from tests.stack.services import Services
 
 DAYS, PEOPLE = 10, 8  # of sample data
@@ -224,7 +224,7 @@ def test_a_second_run_is_refused_or_skipped(globex: TenantId) -> None:
 
 @pytest.mark.usefixtures("globex")
 def test_a_real_tenant_is_refused() -> None:
-    company = make_company("initech", GLOBEX)
+    company = make_company("initech", GLOBEX_PEOPLE)
 
     with pytest.raises(CommandError, match="not a demo tenant"):
         seed_demo_data(company.slug)
@@ -235,7 +235,7 @@ def test_a_demo_tenant_with_real_users_is_refused() -> None:
     tenant_id = find_tenant(slug="acme")
     assert tenant_id is not None
     now = timezone.now()
-    email = f"somebody@{make_company('initech', GLOBEX).slug}.test"
+    email = f"somebody@{make_company('initech', GLOBEX_PEOPLE).slug}.test"
     user_id = create_user(email=email, name="Somebody", password=PASSWORD, now=now)
     add_member(actor=build_system_actor(tenant_id), user_id=user_id, role=Role.DEVELOPER, now=now)
 

@@ -11,7 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.models import UsageRecord
 from tenants.policy.denials import count_denials
-from tests.fixtures.companies import GLOBEX, Company, make_company
+from tests.fixtures.companies import GLOBEX_PEOPLE, Company, make_company
 from tests.integration.tenants.records import NOON, completion
 from tests.stack.services import Services
 
@@ -21,7 +21,7 @@ INDEX = "usage_record_denied"
 
 @pytest.fixture
 def company() -> Company:
-    return make_company("initech", GLOBEX)
+    return make_company("initech", GLOBEX_PEOPLE)
 
 
 def build_record(company: Company, number: int, **fields: object) -> UsageRecord:

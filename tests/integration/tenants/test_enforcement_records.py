@@ -16,7 +16,7 @@ from tenants.models import CapabilityChange
 from tenants.policy.availability.enforcement import Capability, read_capabilities
 from tenants.policy.document import DEFAULT_POLICY, serialize_policy
 from tenants.policy.operations import set_policy
-from tests.fixtures.companies import ACME, make_company
+from tests.fixtures.companies import ACME_PEOPLE, make_company
 
 
 def _scrape(*, has_index: bool, region: str = "eu") -> Scrape:
@@ -47,7 +47,7 @@ def test_only_changes_are_recorded_and_an_unreachable_gateway_changes_nothing() 
 
 
 def test_the_export_says_when_a_rule_was_not_enforced() -> None:
-    acme = make_company("acme", ACME)
+    acme = make_company("acme", ACME_PEOPLE)
     actor = acme.administrator.actor
     policy_with_rule = serialize_policy(DEFAULT_POLICY) | {"has_public_code_filter": True}
     # The policy had the rule from day 1 to day 5, and gateways lacked the capability from day 3 to

@@ -34,7 +34,7 @@ from tests.fakes.exports import (
     view_export,
 )
 from tests.fakes.retention import make_certificate
-from tests.fixtures.companies import ACME, Cast, Company, make_company
+from tests.fixtures.companies import ACME_PEOPLE, Cast, Company, make_company
 from tests.integration.tenants.records import NOON, add_completion
 from tests.stack.services import Services
 
@@ -45,7 +45,7 @@ KEYS = load_signing_keys().public_keys()
 @pytest.fixture(scope="module")
 def company(services: Services, django_db_blocker: Any) -> Company:
     with django_db_blocker.unblock():
-        return make_company("initech", ACME)
+        return make_company("initech", ACME_PEOPLE)
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +94,7 @@ def test_rows_that_are_read_in_several_parts_are_in_the_pack_once(
     monkeypatch.setattr(paged_source, "BATCH_ROWS", 1)
     # An export that repeats rows forever would fail at this limit.
     monkeypatch.setattr(jobs_run, "MAX_ROWS", 100)
-    company = make_company("hooli", ACME)
+    company = make_company("hooli", ACME_PEOPLE)
     auditor = company.people[Role.AUDITOR].actor
     export_id = start_export(company, PACK, "zip", period=ALWAYS, actor=auditor)
     build_exports(company)

@@ -23,7 +23,7 @@ from tenants.compliance.exports.jobs.run import run_slice_of_oldest_job
 from tenants.compliance.exports.jobs.state_machine import JobState
 from tenants.models import AuditEntry, ExportObject
 from tests.fakes.exports import build_exports, view_export
-from tests.fixtures.companies import ACME, Company, make_company
+from tests.fixtures.companies import ACME_PEOPLE, Company, make_company
 from tests.integration.tenants.records import NOON, add_completion
 from tests.integration.tenants.test_export_jobs import start_records_export
 
@@ -34,7 +34,7 @@ ROWS = 7
 def company(monkeypatch: pytest.MonkeyPatch) -> Company:
     """Make a company whose exports consist of many pieces."""
     monkeypatch.setattr(sealed_objects, "PIECE_BYTES", 64)
-    company = make_company("initech", ACME)
+    company = make_company("initech", ACME_PEOPLE)
     for _ in range(ROWS):
         add_completion(company, at=NOON)
     return company

@@ -44,7 +44,7 @@ from tenants.compliance.exports.verification import BrokenExport, verify_export
 from tenants.models import AuditEntry, ExportJob, ExportObject
 from tenants.security.encryption.errors import KeyDestroyed
 from tests.fakes.exports import build_exports, end_all_exports, file_of, start_export, view_export
-from tests.fixtures.companies import ACME, Cast, Company, make_company
+from tests.fixtures.companies import ACME_PEOPLE, Cast, Company, make_company
 from tests.integration.tenants.records import NOON, add_completion
 from tests.stack.services import Services
 
@@ -57,7 +57,7 @@ ROWS = 7
 def busy_company(services: Services, django_db_blocker: Any) -> Company:
     """Make a company with ROWS requests on DAY."""
     with django_db_blocker.unblock():
-        company = make_company("initech", ACME)
+        company = make_company("initech", ACME_PEOPLE)
         for minutes in range(ROWS):
             add_completion(company, at=NOON + timedelta(minutes=minutes))
     return company
@@ -283,7 +283,7 @@ def test_an_export_of_another_definition_version_fails(company: Company) -> None
 
 
 def test_each_tenant_has_its_own_limits(company: Company, monkeypatch: pytest.MonkeyPatch) -> None:
-    other_company = make_company("umbrella", ACME)
+    other_company = make_company("umbrella", ACME_PEOPLE)
     monkeypatch.setattr(operations, "MAX_UNDER_WAY", 2)
     start_records_export(company)
     start_records_export(company)

@@ -20,7 +20,7 @@ from tenants.compliance.exports.jobs.run import run_due_jobs, run_slice_of_oldes
 from tenants.compliance.exports.jobs.state_machine import JobState
 from tenants.models import AuditEntry, ExportJob
 from tests.fakes.exports import end_all_exports, start_export, view_export
-from tests.fixtures.companies import ACME, Cast, Company, make_company
+from tests.fixtures.companies import ACME_PEOPLE, Cast, Company, make_company
 from tests.integration.tenants.records import NOON, add_completion
 from tests.integration.tenants.test_export_jobs import start_records_export
 
@@ -37,7 +37,7 @@ def company(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> Company:
     monkeypatch.setattr(jobs_run, "_SLICE_S", 0.0)  # a worker's turn ends after one batch
     monkeypatch.setattr(claim, "SHORT_ROWS", ROWS - 1)
     end_all_exports(cast.globex)
-    company = make_company("initech", ACME)
+    company = make_company("initech", ACME_PEOPLE)
     for _ in range(ROWS):
         add_completion(company, at=NOON)
     return company

@@ -18,13 +18,13 @@ from tenants.identity.api_keys.scopes import KeyScope
 from tenants.identity.member_lifecycle import remove_member
 from tenants.models import AuditEntry
 from tests.fakes.exports import build_exports, file_of, start_export
-from tests.fixtures.companies import ACME, Cast, Company, make_company, make_service_key
+from tests.fixtures.companies import ACME_PEOPLE, Cast, Company, make_company, make_service_key
 from tests.fixtures.users import make_colleague
 
 
 @pytest.fixture
 def company() -> Company:
-    return make_company("initech", ACME)
+    return make_company("initech", ACME_PEOPLE)
 
 
 def download(token: str, now: datetime | None = None) -> bytes:

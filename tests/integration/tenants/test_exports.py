@@ -36,7 +36,7 @@ from tenants.security.authorization.actor import Actor
 from tenants.usage.reports.queries import ReportKind, ReportQuery, read_report
 from tenants.usage.rollups.operations import MAX_RECORD_DELAY, roll_up_tenant
 from tests.fakes.workbook import read_workbook
-from tests.fixtures.companies import ACME, GLOBEX, Company, make_company, make_key
+from tests.fixtures.companies import ACME_PEOPLE, GLOBEX_PEOPLE, Company, make_company, make_key
 from tests.integration.tenants.records import NOON, add_completion
 
 DAY = Period(NOON.replace(hour=0, minute=0), NOON.replace(hour=0, minute=0) + timedelta(days=1))
@@ -44,7 +44,7 @@ DAY = Period(NOON.replace(hour=0, minute=0), NOON.replace(hour=0, minute=0) + ti
 
 @pytest.fixture
 def company() -> Company:
-    return make_company("initech", ACME)
+    return make_company("initech", ACME_PEOPLE)
 
 
 def rows_of(company: Company, export: Export) -> Iterator[Sequence[Row]]:
@@ -162,7 +162,7 @@ def test_a_period_includes_its_start_and_excludes_its_end(company: Company) -> N
 def test_an_export_contains_no_identifiers_of_another_tenant(
     company: Company, export: Export
 ) -> None:
-    other_company = make_company("hooli", GLOBEX)
+    other_company = make_company("hooli", GLOBEX_PEOPLE)
     make_key(company, company.developer)
     add_completion(company)
     roll_up_tenant(tenant_id=company.tenant_id, arrived_until=timezone.now())
@@ -179,7 +179,7 @@ def test_an_export_contains_no_identifiers_of_another_tenant(
 
 @pytest.mark.parametrize("export", [USAGE_RECORDS, USAGE_DAYS])
 def test_an_export_contains_no_usage_of_another_tenant(company: Company, export: Export) -> None:
-    other_company = make_company("hooli", GLOBEX)
+    other_company = make_company("hooli", GLOBEX_PEOPLE)
     add_completion(company)
     roll_up_tenant(tenant_id=company.tenant_id, arrived_until=timezone.now())
 

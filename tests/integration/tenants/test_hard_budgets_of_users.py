@@ -10,13 +10,13 @@ from tenants.billing.budgets import limits
 from tenants.billing.budgets.operations import BudgetTarget, BudgetTerms, change_budget
 from tenants.identity.teams.operations import add_team_member
 from tests.fakes.billing import NOW, hard_budgets, make_budget, make_customer
-from tests.fixtures.companies import ACME, Company, make_company
+from tests.fixtures.companies import ACME_PEOPLE, Company, make_company
 from tests.fixtures.users import make_team
 
 
 @pytest.fixture
 def company() -> Company:
-    company = make_company("budgets", ACME)
+    company = make_company("budgets", ACME_PEOPLE)
     make_customer(company)
     return company
 

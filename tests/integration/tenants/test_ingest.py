@@ -36,7 +36,7 @@ from tenants.usage.ingestion.redis_stream import (
     UsageStream,
 )
 from tenants.usage.tasks import ingest_usage
-from tests.fixtures.companies import GLOBEX, Cast, Company, make_company, make_key
+from tests.fixtures.companies import GLOBEX_PEOPLE, Cast, Company, make_company, make_key
 
 
 @pytest.fixture
@@ -373,7 +373,7 @@ def test_the_task_ingests_records(company: Company, stream: UsageStream) -> None
 
 
 def test_the_last_use_of_a_key_is_updated_at_most_once_a_minute(stream: UsageStream) -> None:
-    company = make_company("initech", GLOBEX)
+    company = make_company("initech", GLOBEX_PEOPLE)
     lookup_id = make_key(company, company.developer).key.lookup_id
     with tenant_scope(company.tenant_id):
         key_id = KeyId(str(ApiKey.objects.get(lookup_id=lookup_id).id))

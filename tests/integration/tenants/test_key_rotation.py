@@ -14,6 +14,7 @@ from moto import mock_aws
 from pytest_django import Settings
 
 from caret.foundation.postgres.tenant_scope import tenant_scope
+from tenants.management.commands import rotate_encryption_keys
 from tenants.models import AuditEntry, DataKey, RootKeyUse, TenantKey
 from tenants.security.encryption import rotation
 from tenants.security.encryption.errors import KeyDestroyed, RootKeyMissing
@@ -111,6 +112,24 @@ def test_an_unused_root_key_can_be_removed(
     assert f"{new_id} wraps no key any more" in output.getvalue()
     configure_root_keys(settings, "root-secret")
     assert find_problems() == []
+
+
+def test_the_command_fails_if_no_root_key_can_be_retired(
+    acme: Company, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(**_: object) -> list[str]:
+        raise RootKeyMissing("planted")
+
+    monkeypatch.setattr(rotate_encryption_keys, "retire_root_keys", fail)
+
+    with pytest.raises(CommandError, match="no root key was retired"):
+        call_command(
+            "rotate_encryption_keys",
+            *("--tenant", acme.slug),
+            stdout=StringIO(),
+            stderr=(errors := StringIO()),
+        )
+    assert "No root key was retired: planted" in errors.getvalue()
 
 
 def test_the_current_root_key_is_never_retired(settings: Settings, new_root_key: str) -> None:

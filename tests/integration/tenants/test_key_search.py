@@ -15,14 +15,20 @@ from tenants.identity.api_keys.scopes import KeyScope
 from tenants.identity.api_keys.search import KeyConcern, KeyFilter, KeyOrder, count_keys, find_keys
 from tenants.models import ApiKey
 from tenants.security.authorization.actor import Actor
-from tests.fixtures.companies import GLOBEX, Company, make_company, make_key, make_service_key
+from tests.fixtures.companies import (
+    GLOBEX_PEOPLE,
+    Company,
+    make_company,
+    make_key,
+    make_service_key,
+)
 
 
 @pytest.fixture
 def company() -> Company:
     """Make a company with three keys: Anvil (the developer's), Bellows (the administrator's), and
     crane (a service key)."""
-    company = make_company("initech", GLOBEX)
+    company = make_company("initech", GLOBEX_PEOPLE)
     make_key(company, company.developer, name="Anvil")
     make_key(company, company.administrator, name="Bellows")
     make_service_key(company, KeyScope.KEYS_READ, name="crane")
@@ -80,7 +86,7 @@ def test_a_developer_finds_only_their_own_keys(company: Company) -> None:
 
 
 def test_another_tenants_keys_are_not_found(company: Company) -> None:
-    other_company = make_company("hooli", GLOBEX)
+    other_company = make_company("hooli", GLOBEX_PEOPLE)
 
     assert find_key_names(other_company.administrator.actor) == []
     assert (

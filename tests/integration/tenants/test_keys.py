@@ -25,7 +25,7 @@ from tenants.identity.api_keys.row_writes import MAX_KEYS, REVOKED_KEY_RETENTION
 from tenants.identity.api_keys.validation import MAX_NAME_CHARS, KeyRequest
 from tenants.models import ApiKey, AuditEntry
 from tests.fakes.keys import fill_with_keys
-from tests.fixtures.companies import GLOBEX, Cast, Company, make_company, make_key
+from tests.fixtures.companies import GLOBEX_PEOPLE, Cast, Company, make_company, make_key
 
 
 def make_request(
@@ -207,7 +207,7 @@ def test_another_tenant_can_neither_revoke_nor_detect_a_key(cast: Cast) -> None:
 
 
 def test_keys_are_listed_newest_first_in_pages() -> None:
-    company = make_company("initech", GLOBEX)
+    company = make_company("initech", GLOBEX_PEOPLE)
     names = ["one", "two", "three"]
     for name in names:
         make_key(company, company.developer, name=name)
@@ -222,7 +222,7 @@ def test_keys_are_listed_newest_first_in_pages() -> None:
 
 
 def test_a_developer_sees_only_their_own_keys() -> None:
-    company = make_company("initech", GLOBEX)
+    company = make_company("initech", GLOBEX_PEOPLE)
     own_key = make_key(company, company.developer)
     other_key = make_key(company, company.administrator)
     actor, now = company.developer.actor, timezone.now()
@@ -253,7 +253,7 @@ def test_an_expired_key_has_the_state_expired(cast: Cast) -> None:
 
 
 def test_the_number_of_keys_per_tenant_is_limited() -> None:
-    company = make_company("initech", GLOBEX)
+    company = make_company("initech", GLOBEX_PEOPLE)
     fill_with_keys(company, MAX_KEYS - 1)
     last_key = make_key(company, company.developer)
 
@@ -271,7 +271,7 @@ def test_the_number_of_keys_per_tenant_is_limited() -> None:
 
 
 def test_keys_revoked_long_ago_do_not_count_against_the_limit() -> None:
-    company = make_company("initech", GLOBEX)
+    company = make_company("initech", GLOBEX_PEOPLE)
     fill_with_keys(
         company, MAX_KEYS, revoked_at=timezone.now() - REVOKED_KEY_RETENTION - timedelta(minutes=1)
     )

@@ -15,7 +15,7 @@ from tenants.usage.reports.latency import (
 )
 from tenants.usage.rollups.latency_histogram import RELATIVE_ERROR
 from tenants.usage.rollups.operations import roll_up_tenant
-from tests.fixtures.companies import GLOBEX, Company, make_company
+from tests.fixtures.companies import GLOBEX_PEOPLE, Company, make_company
 from tests.integration.tenants.records import NOON, add_completion, add_outcome
 
 DAY = datetime(2026, 11, 20, tzinfo=UTC)
@@ -24,7 +24,7 @@ NEXT_DAY = DAY + timedelta(days=1)
 
 @pytest.fixture
 def company() -> Company:
-    return make_company("initech", GLOBEX)
+    return make_company("initech", GLOBEX_PEOPLE)
 
 
 def roll_up(company: Company) -> None:
@@ -148,7 +148,7 @@ def test_display_latencies_are_those_that_clients_report(company: Company, by_ho
 
 
 def test_another_tenants_latencies_are_not_included(company: Company) -> None:
-    other_company = make_company("umbrella", GLOBEX)
+    other_company = make_company("umbrella", GLOBEX_PEOPLE)
     add_completion(other_company, first_token_ms=10.0)
     roll_up(other_company)
 

@@ -27,7 +27,13 @@ from tenants.identity.api_keys.queries import KeyState, KeyView, find_key
 from tenants.identity.api_keys.scopes import KeyScope
 from tenants.identity.tasks import process_leak_reports as process_leak_reports_task
 from tenants.models import ApiKey, AuditEntry
-from tests.fixtures.companies import GLOBEX, Company, make_company, make_key, make_service_key
+from tests.fixtures.companies import (
+    GLOBEX_PEOPLE,
+    Company,
+    make_company,
+    make_key,
+    make_service_key,
+)
 
 LOCATION = "https://git.example.com/shop/blob/main/.env#L3"
 NUM_PUBLIC_CHARS = 17  # a key begins with "cpk_live_" and the 8 characters of its lookup ID
@@ -40,7 +46,7 @@ class UnreachableMailServer(EmailBackend):
 
 @pytest.fixture
 def company() -> Company:
-    return make_company("initech", GLOBEX)
+    return make_company("initech", GLOBEX_PEOPLE)
 
 
 @pytest.fixture(autouse=True)

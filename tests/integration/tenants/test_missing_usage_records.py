@@ -7,13 +7,13 @@ from structlog.testing import capture_logs
 
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.models import UsageRecord
-from tests.fixtures.companies import ACME, Company, make_company
+from tests.fixtures.companies import ACME_PEOPLE, Company, make_company
 from tests.integration.tenants.test_retention import NOW, add_records_of_age, purge_usage
 
 
 @pytest.fixture
 def company() -> Company:
-    return make_company("umbrella", ACME)
+    return make_company("umbrella", ACME_PEOPLE)
 
 
 def purge_and_list_reports(company: Company, now: datetime) -> list[int]:

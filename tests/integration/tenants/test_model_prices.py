@@ -29,7 +29,7 @@ from tests.fakes.billing import (
     make_plan,
     read_balances,
 )
-from tests.fixtures.companies import ACME, Company, make_company
+from tests.fixtures.companies import ACME_PEOPLE, Company, make_company
 
 # A model name of the maximum length, 128 characters, with special characters that are allowed.
 LARGE: Final = "acme/Coder-2.5:large@v1." + "x" * 104
@@ -42,7 +42,7 @@ TOKENS: Final = {"prompt_tokens": 200_000, "cached_tokens": 100_000, "generated_
 
 @pytest.fixture
 def company() -> Company:
-    company = make_company("priced", ACME)
+    company = make_company("priced", ACME_PEOPLE)
     make_customer(company, plan=make_plan(model_prices={LARGE: LARGE_PRICES}))
     return company
 
@@ -82,7 +82,7 @@ def test_usage_of_the_model_has_its_own_lines_and_prices(company: Company) -> No
 
 
 def test_a_day_costs_the_same_in_one_batch_or_in_many(company: Company) -> None:
-    other_company = make_company("priced", ACME)
+    other_company = make_company("priced", ACME_PEOPLE)
     make_customer(other_company, plan=make_plan(model_prices={LARGE: LARGE_PRICES}))
     for minute in range(6):
         at = AT + timedelta(minutes=minute)
@@ -95,7 +95,7 @@ def test_a_day_costs_the_same_in_one_batch_or_in_many(company: Company) -> None:
 
 
 def test_a_price_of_a_model_applies_from_its_effective_day() -> None:
-    company = make_company("priced", ACME)
+    company = make_company("priced", ACME_PEOPLE)
     plan = make_plan()
     make_customer(company, plan=plan)
     price = NewPrice(date(2026, 10, 25), SEAT_MICROS, TIERS, {LARGE: LARGE_PRICES})
@@ -128,7 +128,7 @@ def test_spending_of_users_and_days_contains_the_model(company: Company) -> None
 
 
 def test_a_neighbour_does_not_get_the_price_of_another_plan(company: Company) -> None:
-    neighbour = make_company("neighbour", ACME)
+    neighbour = make_company("neighbour", ACME_PEOPLE)
     make_customer(neighbour)
     ingest_usage(neighbour, LARGE)
 

@@ -27,12 +27,12 @@ from tenants.policy.operations import set_policy
 from tenants.policy.overrides.operations import set_override
 from tenants.policy.overrides.queries import OverrideSubject, SubjectKind
 from tenants.policy.queries import find_policy_in_force
-from tests.fixtures.companies import ACME, Cast, Company, Person, make_company, make_key
+from tests.fixtures.companies import ACME_PEOPLE, Cast, Company, Person, make_company, make_key
 
 
 @pytest.fixture
 def company() -> Company:
-    return make_company("initech", ACME)
+    return make_company("initech", ACME_PEOPLE)
 
 
 def change_policy(company: Company, **changes: Any) -> None:

@@ -18,7 +18,7 @@ from tenants.identity.ownership import appoint_owner, transfer_ownership
 from tenants.models import AuditEntry
 from tenants.policy.snapshot_version import mark_snapshot_stale
 from tenants.security.authorization.directory import list_members
-from tests.fixtures.companies import ACME, GLOBEX, Company, Person, make_company
+from tests.fixtures.companies import ACME_PEOPLE, GLOBEX_PEOPLE, Company, Person, make_company
 from tests.fixtures.users import make_colleague
 
 
@@ -30,7 +30,7 @@ def _mails_in_memory(settings: LazySettings) -> None:
 
 @pytest.fixture
 def company() -> Company:
-    return make_company("hooli", ACME)
+    return make_company("hooli", ACME_PEOPLE)
 
 
 @pytest.fixture
@@ -76,7 +76,7 @@ def test_only_an_owner_can_transfer_the_ownership_and_only_to_another_member(
     with pytest.raises(Conflict, match="another member"):
         transfer(olga, olga)
     with pytest.raises(NotFound):
-        transfer(olga, make_company("globex", GLOBEX).developer)
+        transfer(olga, make_company("globex", GLOBEX_PEOPLE).developer)
 
     assert list_owner_emails(company) == {olga.email}
 
@@ -101,7 +101,7 @@ def test_an_operator_makes_a_member_an_owner(company: Company, olga: Person) -> 
 
 
 def test_only_operators_appoint_owners_and_only_members_are_appointed(company: Company) -> None:
-    outsider = make_company("globex", GLOBEX).developer
+    outsider = make_company("globex", GLOBEX_PEOPLE).developer
 
     for email in (outsider.email, "nobody", "a\0b"):
         with pytest.raises(CommandError):

@@ -18,12 +18,12 @@ from tenants.models import AuditEntry, PolicyVersion
 from tenants.policy.document import DEFAULT_POLICY, serialize_policy
 from tenants.policy.operations import set_policy
 from tenants.policy.queries import get_policy
-from tests.fixtures.companies import GLOBEX, Cast, Company, make_company
+from tests.fixtures.companies import GLOBEX_PEOPLE, Cast, Company, make_company
 
 
 @pytest.fixture
 def company() -> Company:
-    return make_company("initech", GLOBEX)
+    return make_company("initech", GLOBEX_PEOPLE)
 
 
 def make_policy(*modes: Mode) -> dict[str, object]:

@@ -31,7 +31,14 @@ from tenants.policy.overrides.queries import (
     load_effective_policy,
     read_overrides,
 )
-from tests.fixtures.companies import GLOBEX, Cast, Company, Person, make_company, make_service_key
+from tests.fixtures.companies import (
+    GLOBEX_PEOPLE,
+    Cast,
+    Company,
+    Person,
+    make_company,
+    make_service_key,
+)
 from tests.fixtures.users import make_team
 
 NO_CHAT: dict[str, Any] = {"features": ["inline", "fim", "block", "docstring"]}
@@ -41,7 +48,7 @@ EXCLUDED_PATHS: dict[str, Any] = {"content_exclusion": {"*": ["src/keys/*"]}}
 
 @pytest.fixture
 def company() -> Company:
-    return make_company("initech", GLOBEX)
+    return make_company("initech", GLOBEX_PEOPLE)
 
 
 def make_user_subject(person: Person) -> OverrideSubject:

@@ -36,18 +36,18 @@ from tenants.identity.api_keys.row_writes import REVOKED_KEY_RETENTION
 from tenants.models import Tenant
 from tenants.policy.document import DEFAULT_POLICY
 from tenants.policy.snapshot_version import mark_all_snapshots_stale, mark_snapshot_stale
-from tests.fixtures.companies import GLOBEX, Company, make_company, make_key
+from tests.fixtures.companies import GLOBEX_PEOPLE, Company, make_company, make_key
 from tests.stack.waiting import wait_until
 
 
 @pytest.fixture
 def acme() -> Company:
-    return make_company("acme", GLOBEX, is_published=True)
+    return make_company("acme", GLOBEX_PEOPLE, is_published=True)
 
 
 @pytest.fixture
 def globex() -> Company:
-    return make_company("globex", GLOBEX, is_published=True)
+    return make_company("globex", GLOBEX_PEOPLE, is_published=True)
 
 
 def read_published(tenant_id: TenantId) -> TenantSnapshot:

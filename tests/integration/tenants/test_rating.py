@@ -34,7 +34,7 @@ from tests.fakes.billing import (
     make_plan,
     read_balances,
 )
-from tests.fixtures.companies import ACME, Company, make_company
+from tests.fixtures.companies import ACME_PEOPLE, Company, make_company
 from tests.fixtures.users import make_domain
 from tests.integration.scim.provider import make_provider
 
@@ -46,7 +46,7 @@ USED_TOKENS = {"prompt_tokens": 1_900, "cached_tokens": 1_880, "generated_tokens
 @pytest.fixture
 def company() -> Company:
     """Make a customer with five members."""
-    company = make_company("rated", ACME)
+    company = make_company("rated", ACME_PEOPLE)
     make_customer(company)
     return company
 
@@ -99,7 +99,7 @@ def test_rating_again_posts_nothing(company: Company) -> None:
 
 
 def test_a_day_costs_the_same_in_one_batch_or_in_many(company: Company) -> None:
-    other_company = make_company("rated", ACME)
+    other_company = make_company("rated", ACME_PEOPLE)
     make_customer(other_company)
     for minute in range(30):
         at = OCTOBER_3 + timedelta(minutes=minute)
@@ -218,7 +218,7 @@ def test_records_around_midnight_belong_to_different_months(company: Company) ->
 
 
 def test_each_day_has_the_price_of_that_day() -> None:
-    company = make_company("rated", ACME)
+    company = make_company("rated", ACME_PEOPLE)
     plan = make_plan()
     make_customer(company, plan=plan)
     higher_price = NewPrice(date(2026, 10, 25), SEAT_MICROS, dict.fromkeys(TIERS, QUALITY))
@@ -336,7 +336,7 @@ def test_a_clock_ahead_of_the_database_is_limited() -> None:
 
 
 def test_the_task_rates_tenants_with_a_plan() -> None:
-    company = make_company("rated", ACME)
+    company = make_company("rated", ACME_PEOPLE)
     today = timezone.now().date()
     make_customer(company, starts_on=today)
     ingest_completion(company, company.developer, timezone.now(), **USED_TOKENS)

@@ -18,7 +18,7 @@ from tenants.compliance.exports.jobs.run import run_due_jobs
 from tenants.compliance.exports.jobs.state_machine import JobState
 from tenants.models import DirtyHour, ExportJob
 from tests.fakes.exports import OCTOBER, start_export
-from tests.fixtures.companies import ACME, Cast, Company, make_company
+from tests.fixtures.companies import ACME_PEOPLE, Cast, Company, make_company
 
 # In UTC, these times are in the years 1 BC and 10000, which Python cannot represent.
 _UNREPRESENTABLE_START = "0001-01-01T00:00:00+14:00"
@@ -27,7 +27,7 @@ _UNREPRESENTABLE_END = "9999-12-31T23:59:59-12:00"
 
 @pytest.fixture
 def company() -> Company:
-    return make_company("initech", ACME)
+    return make_company("initech", ACME_PEOPLE)
 
 
 @pytest.mark.parametrize(

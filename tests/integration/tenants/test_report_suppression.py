@@ -19,7 +19,7 @@ from tenants.usage.reports.filters import ReportFilter
 from tenants.usage.reports.overview import Overview, read_overview
 from tenants.usage.reports.queries import GroupBy, Report, ReportKind, ReportQuery, read_report
 from tenants.usage.rollups.operations import roll_up_tenant
-from tests.fixtures.companies import ACME, Company, make_company
+from tests.fixtures.companies import ACME_PEOPLE, Company, make_company
 from tests.integration.tenants.records import NOON, add_completion, add_outcome
 
 DAY = (date(2026, 11, 20), date(2026, 11, 21))  # the second day is not part of the period
@@ -28,7 +28,7 @@ YESTERDAY = NOON - timedelta(days=1)
 
 @pytest.fixture
 def company() -> Company:
-    return make_company("initech", ACME)
+    return make_company("initech", ACME_PEOPLE)
 
 
 def make_user_ids(count: int) -> list[uuid.UUID]:

@@ -21,7 +21,7 @@ from tenants.usage.reports.queries import GroupBy, Report, ReportKind, ReportQue
 from tenants.usage.reports.suppression.filtered_suppression import NO_TEAM
 from tenants.usage.reports.suppression.small_groups import Suppression
 from tenants.usage.rollups.operations import roll_up_tenant
-from tests.fixtures.companies import ACME, GLOBEX, Company, make_company
+from tests.fixtures.companies import ACME_PEOPLE, GLOBEX_PEOPLE, Company, make_company
 from tests.integration.tenants.records import NOON, add_completion, add_outcome
 
 MONTH = (date(2026, 11, 1), date(2026, 12, 1))
@@ -29,7 +29,7 @@ MONTH = (date(2026, 11, 1), date(2026, 12, 1))
 
 @pytest.fixture
 def company() -> Company:
-    return make_company("initech", ACME)
+    return make_company("initech", ACME_PEOPLE)
 
 
 def make_user_ids(count: int) -> list[uuid.UUID]:
@@ -178,7 +178,7 @@ def test_the_billing_role_sees_usage_but_not_quality(company: Company) -> None:
 
 
 def test_another_tenant_sees_no_usage(company: Company) -> None:
-    other_company = make_company("hooli", GLOBEX)
+    other_company = make_company("hooli", GLOBEX_PEOPLE)
     add_completions(company, make_user_ids(5))
     roll_up(company)
 

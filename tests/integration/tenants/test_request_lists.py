@@ -10,7 +10,7 @@ from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.models import AuditEntry
 from tenants.usage.reports.filters import ReportFilter
 from tenants.usage.requests.list_queries import RequestFilter, RequestPage, list_requests
-from tests.fixtures.companies import ACME, Company, make_company
+from tests.fixtures.companies import ACME_PEOPLE, Company, make_company
 from tests.integration.tenants.records import NOON, add_completion
 
 PYTHON = RequestFilter(
@@ -20,7 +20,7 @@ PYTHON = RequestFilter(
 
 @pytest.fixture
 def company() -> Company:
-    return make_company("initech", ACME)
+    return make_company("initech", ACME_PEOPLE)
 
 
 def add_requests_of(company: Company, user_ids: Iterable[str]) -> None:

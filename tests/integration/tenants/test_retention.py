@@ -35,7 +35,7 @@ from tenants.privacy.retention.tables import RETENTION_TABLES, delete_due_batch
 from tenants.privacy.retention.verification import verify_certificate
 from tenants.security.audit.queries import AuditFilter, list_entries
 from tenants.security.authorization.actor import Actor
-from tests.fixtures.companies import ACME, Cast, Company, make_company, make_completion
+from tests.fixtures.companies import ACME_PEOPLE, Cast, Company, make_company, make_completion
 
 # The database's own clock decides which records are recent, so a fixed time would not work.
 NOW = datetime.now(UTC).replace(microsecond=0)
@@ -44,7 +44,7 @@ USAGE, LIMITS = DataClass.USAGE, DATA_CLASSES[DataClass.USAGE]
 
 @pytest.fixture
 def company() -> Company:
-    return make_company("umbrella", ACME)
+    return make_company("umbrella", ACME_PEOPLE)
 
 
 def add_records_of_age(company: Company, *ages_days: int, role: Role = Role.DEVELOPER) -> None:
@@ -329,7 +329,7 @@ def test_setting_retention_and_holds_requires_permission(cast: Cast, role: Role)
 
 
 def test_retention_and_holds_do_not_affect_another_tenant(company: Company) -> None:
-    globex = make_company("globex", ACME)  # not GLOBEX, which has no owner
+    globex = make_company("globex", ACME_PEOPLE)  # not GLOBEX_PEOPLE, which has no owner
     add_records_of_age(company, 500)
     add_records_of_age(globex, 500)
     hold = place_hold(actor=owner(company), new=make_hold(), now=NOW)

@@ -17,7 +17,7 @@ from tenants.privacy.retention.operations import NewHold, place_hold, set_rule
 from tenants.privacy.retention.tables import RETENTION_TABLES, HoldPeriod, delete_due_batch
 from tenants.security.audit.operations import record_change
 from tenants.security.authorization.actor import Actor, build_system_actor
-from tests.fixtures.companies import ACME, Company, make_company
+from tests.fixtures.companies import ACME_PEOPLE, Company, make_company
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 USAGE = DataClass.USAGE
@@ -25,7 +25,7 @@ USAGE = DataClass.USAGE
 
 @pytest.fixture
 def company() -> Company:
-    return make_company("umbrella", ACME)
+    return make_company("umbrella", ACME_PEOPLE)
 
 
 def owner(company: Company) -> Actor:

@@ -8,7 +8,7 @@ from tenants.policy.document import DEFAULT_POLICY, serialize_policy
 from tenants.policy.operations import set_policy
 from tenants.privacy.retention.operations import NewHold, place_hold
 from tenants.privacy.retention.queries import preview_purge
-from tests.fixtures.companies import ACME, Company, make_company
+from tests.fixtures.companies import ACME_PEOPLE, Company, make_company
 from tests.integration.tenants.test_retention import (
     NOW,
     USAGE,
@@ -20,7 +20,7 @@ from tests.integration.tenants.test_retention import (
 
 @pytest.fixture
 def company() -> Company:
-    return make_company("umbrella", ACME)
+    return make_company("umbrella", ACME_PEOPLE)
 
 
 def test_a_preview_counts_the_deletions_of_a_change(company: Company) -> None:

@@ -16,7 +16,7 @@ from tenants.privacy.retention.operations import set_rule, undo_rule
 from tenants.privacy.retention.queries import find_rule
 from tenants.privacy.retention.rules_in_force import EffectiveRule
 from tenants.security.authorization.actor import Actor
-from tests.fixtures.companies import ACME, Company, make_company
+from tests.fixtures.companies import ACME_PEOPLE, Company, make_company
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 USAGE = DataClass.USAGE
@@ -25,7 +25,7 @@ DEFAULT_DAYS = DATA_CLASSES[USAGE].default_days
 
 @pytest.fixture
 def company() -> Company:
-    return make_company("initech", ACME)
+    return make_company("initech", ACME_PEOPLE)
 
 
 def owner(company: Company) -> Actor:
@@ -120,4 +120,4 @@ def test_only_the_current_version_can_be_undone(company: Company) -> None:
         with pytest.raises(NotFound):
             undo(company, version)
     with pytest.raises(NotFound):
-        undo(make_company("hooli", ACME), 1)
+        undo(make_company("hooli", ACME_PEOPLE), 1)

@@ -32,7 +32,7 @@ from tenants.usage.reports.counters import COUNTER_NAMES, UsageCounters
 from tenants.usage.rollups import operations as rolling
 from tenants.usage.rollups.dirty_hours import list_dirty_hours
 from tenants.usage.tasks import roll_up_usage
-from tests.fixtures.companies import GLOBEX, Company, make_company
+from tests.fixtures.companies import GLOBEX_PEOPLE, Company, make_company
 from tests.integration.tenants.records import NOON, add_completion, add_outcome, insert
 from tests.integration.tenants.test_ingest import completion, outcome, send
 
@@ -41,7 +41,7 @@ NOW = NOON + timedelta(days=1)
 
 @pytest.fixture
 def company() -> Company:
-    return make_company("initech", GLOBEX)
+    return make_company("initech", GLOBEX_PEOPLE)
 
 
 def read_rollups(company: Company, table: Any = UsageDay) -> list[dict[str, Any]]:
@@ -246,7 +246,7 @@ def test_an_old_hour_that_was_never_counted_is_counted(company: Company) -> None
 
 
 def test_another_tenants_records_are_not_counted(company: Company) -> None:
-    other_company = make_company("hooli", GLOBEX)
+    other_company = make_company("hooli", GLOBEX_PEOPLE)
     add_completion(company)
 
     roll_up(other_company)
@@ -356,7 +356,7 @@ def _roll_up_in_thread(company: Company) -> None:
 
 
 def test_the_rollup_covers_every_tenant(company: Company) -> None:
-    companies = [company, make_company("hooli", GLOBEX)]
+    companies = [company, make_company("hooli", GLOBEX_PEOPLE)]
     for tenant in companies:
         add_completion(tenant)
     assert rolling.roll_up_all_tenants(arrived_until=NOW) >= len(companies)

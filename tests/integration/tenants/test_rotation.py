@@ -31,7 +31,14 @@ from tenants.identity.api_keys.validation import KeyRequest
 from tenants.models import ApiKey, AuditEntry
 from tenants.policy.document import DEFAULT_POLICY, serialize_policy
 from tenants.policy.operations import set_policy
-from tests.fixtures.companies import GLOBEX, Cast, Company, make_company, make_key, make_service_key
+from tests.fixtures.companies import (
+    GLOBEX_PEOPLE,
+    Cast,
+    Company,
+    make_company,
+    make_key,
+    make_service_key,
+)
 
 DAY = timedelta(days=1)
 ONE_DAY_OVERLAP = KeyRotation(overlap=DAY)
@@ -39,7 +46,7 @@ ONE_DAY_OVERLAP = KeyRotation(overlap=DAY)
 
 @pytest.fixture
 def company() -> Company:
-    return make_company("initech", GLOBEX)
+    return make_company("initech", GLOBEX_PEOPLE)
 
 
 def parse_valid_key(text: str) -> ParsedKey:

@@ -14,14 +14,21 @@ from tenants.models import ApiKey, MonthSpend
 from tenants.usage.reports.operations import set_min_group_users
 from tenants.usage.reports.queries import GroupBy, ReportKind, ReportQuery, read_report
 from tenants.usage.rollups.operations import roll_up_tenant
-from tests.fixtures.companies import ACME, GLOBEX, Company, Person, make_company, make_key
+from tests.fixtures.companies import (
+    ACME_PEOPLE,
+    GLOBEX_PEOPLE,
+    Company,
+    Person,
+    make_company,
+    make_key,
+)
 from tests.integration.tenants.records import NOON, add_completion, add_outcome
 
 
 @pytest.fixture
 def company() -> Company:
     """Make a company whose developer used Caret this month, and whose administrator did not."""
-    tenant = make_company("initech", ACME)
+    tenant = make_company("initech", ACME_PEOPLE)
     request_id = add_completion(tenant, editor="neovim")
     add_outcome(tenant, request_id, "shown")
     add_outcome(tenant, request_id, "accepted")
@@ -100,7 +107,7 @@ def test_idle_seats_are_found_by_the_use_of_their_keys(company: Company) -> None
 
 
 def test_seats_of_another_tenant_are_not_shown(company: Company) -> None:
-    globex = make_company("globex", GLOBEX)
+    globex = make_company("globex", GLOBEX_PEOPLE)
 
     seat_page = find_seats_page(globex)
 

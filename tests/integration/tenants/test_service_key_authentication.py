@@ -20,14 +20,21 @@ from tenants.identity.api_keys.validation import KeyRequest
 from tenants.identity.members.tenant_status import set_status
 from tenants.models import ApiKey, AuditEntry, Membership, PolicyVersion
 from tenants.security.authorization.actor import Actor, ActorKind
-from tests.fixtures.companies import GLOBEX, Cast, Company, make_company, make_key, make_service_key
+from tests.fixtures.companies import (
+    GLOBEX_PEOPLE,
+    Cast,
+    Company,
+    make_company,
+    make_key,
+    make_service_key,
+)
 
 OFFICE = "192.0.2.7"  # the address of a caller
 
 
 @pytest.fixture
 def company() -> Company:
-    return make_company("initech", GLOBEX)
+    return make_company("initech", GLOBEX_PEOPLE)
 
 
 def authenticate(text: str, *, address: str | None = OFFICE, **fields: Any) -> Actor:
@@ -207,7 +214,7 @@ def test_a_lookup_scope_shows_only_the_requested_key(company: Company) -> None:
 
 def test_a_lookup_scope_ends_with_its_block(company: Company) -> None:
     service_key = make_service_key(company, KeyScope.USAGE_READ)
-    other_company = make_company("globex", GLOBEX)
+    other_company = make_company("globex", GLOBEX_PEOPLE)
     with key_lookup_scope(service_key.key.lookup_id):
         pass
 

@@ -33,7 +33,7 @@ from tests.fakes.billing import (
     make_customer,
     make_old_customer,
 )
-from tests.fixtures.companies import ACME, Cast, Company, make_company
+from tests.fixtures.companies import ACME_PEOPLE, Cast, Company, make_company
 from tests.fixtures.users import make_team
 
 
@@ -83,14 +83,14 @@ def test_the_overview_has_the_current_plan(company: Company) -> None:
 
 
 def test_a_tenant_without_a_plan_has_no_overview(cast: Cast) -> None:
-    actor = make_company("none", ACME).administrator.actor
+    actor = make_company("none", ACME_PEOPLE).administrator.actor
 
     assert read_spending_overview(actor=actor, first=None, now=NOW) is None
 
 
 def test_another_tenant_and_a_developer_do_not_see_the_spending(company: Company) -> None:
     add_usage(company, times=1)
-    other_company = make_company("neighbour", ACME)
+    other_company = make_company("neighbour", ACME_PEOPLE)
     make_customer(other_company)
 
     spending = read_spending_overview(actor=other_company.administrator.actor, first=START, now=NOW)

@@ -17,14 +17,14 @@ from tenants.identity.members.tenant_status import purge_cache, set_status
 from tenants.identity.sso.operations import OidcProviderConfig, set_provider
 from tenants.identity.sso.queries import get_rules
 from tenants.models import AuditEntry, Tenant
-from tests.fixtures.companies import GLOBEX, Company, make_company
+from tests.fixtures.companies import GLOBEX_PEOPLE, Company, make_company
 
 REASON = ("--reason", "test")
 
 
 @pytest.fixture
 def acme() -> Company:
-    return make_company("acme", GLOBEX, is_published=True)
+    return make_company("acme", GLOBEX_PEOPLE, is_published=True)
 
 
 def read_published(company: Company) -> TenantSnapshot:
@@ -107,7 +107,7 @@ def test_the_status_changes_even_if_the_mail_server_is_unavailable(settings: Laz
 
 
 def test_another_tenant_is_unchanged(acme: Company) -> None:
-    globex = make_company("globex", GLOBEX, is_published=True)
+    globex = make_company("globex", GLOBEX_PEOPLE, is_published=True)
     before = read_published(globex)
 
     run_tenant_command("suspend", acme.slug, *REASON)
@@ -189,7 +189,7 @@ def test_an_unknown_tenant_is_an_error_of_the_command() -> None:
 
 
 def test_an_operator_can_remove_a_tenants_identity_provider(acme: Company) -> None:
-    other = make_company("globex", GLOBEX)
+    other = make_company("globex", GLOBEX_PEOPLE)
     provider = OidcProviderConfig("https://id.example", "caret", "the secret")
     for company in (acme, other):
         set_provider(actor=company.platform, new=provider, now=timezone.now())

@@ -33,7 +33,7 @@ from tenants.billing.stripe.reconciliation import MeterComparison, reconcile_mon
 from tenants.models import StripeCustomer, StripeEvent
 from tests.fakes.billing import ingest_completion, make_customer
 from tests.fakes.stripe_server import SECRET, Fault, StripeServer, stripe_server
-from tests.fixtures.companies import ACME, Cast, Company, make_company
+from tests.fixtures.companies import ACME_PEOPLE, Cast, Company, make_company
 
 NOW = datetime(2026, 10, 20, 12, tzinfo=UTC)
 USED_AT = NOW - timedelta(hours=3)
@@ -60,7 +60,7 @@ def stripe(server: StripeServer) -> HttpStripe:
 @pytest.fixture
 def company(stripe: HttpStripe) -> Company:
     """Make a customer with usage that is not sent yet."""
-    company = make_company("stripe", ACME)
+    company = make_company("stripe", ACME_PEOPLE)
     make_customer(company)
     ensure_customer(stripe, company.tenant_id, now=NOW)
     add_usage(company)
@@ -244,7 +244,7 @@ def test_a_customer_is_created_once_despite_failures(
 def test_usage_posted_before_the_customer_existed_is_reported(
     stripe: HttpStripe, server: StripeServer
 ) -> None:
-    company = make_company("stripe", ACME)
+    company = make_company("stripe", ACME_PEOPLE)
     make_customer(company)
     add_usage(company)
 
@@ -295,7 +295,7 @@ def test_concurrent_workers_send_each_event_once(
 def test_each_tenants_usage_is_reported_separately(
     company: Company, stripe: HttpStripe, server: StripeServer, cast: Cast
 ) -> None:
-    other_company = make_company("stripe", ACME)
+    other_company = make_company("stripe", ACME_PEOPLE)
     make_customer(other_company)
     ensure_customer(stripe, other_company.tenant_id, now=NOW)
     add_usage(other_company)
@@ -311,7 +311,7 @@ def test_each_tenants_usage_is_reported_separately(
 def test_one_tenants_failure_does_not_affect_another(
     server: StripeServer, stripe: HttpStripe
 ) -> None:
-    failing, other = [make_company("stripe", ACME) for _ in range(2)]
+    failing, other = [make_company("stripe", ACME_PEOPLE) for _ in range(2)]
     for tenant in (failing, other):
         make_customer(tenant)
     with tenant_scope(failing.tenant_id):
@@ -351,7 +351,7 @@ class _FailingForOneTenant(HttpStripe):
 def test_an_unexpected_error_of_one_tenant_is_logged_and_stops_no_other(
     server: StripeServer, stripe: HttpStripe
 ) -> None:
-    first, second = [make_company("stripe", ACME) for _ in range(2)]
+    first, second = [make_company("stripe", ACME_PEOPLE) for _ in range(2)]
     for tenant in (first, second):
         make_customer(tenant)
         add_usage(tenant)

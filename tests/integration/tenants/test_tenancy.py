@@ -18,7 +18,7 @@ from caret.foundation.postgres.tenant_scope import (
     user_scope,
 )
 from tenants.models import ApiKey, AuditEntry, Membership, PolicyVersion, UsageRecord
-from tests.fixtures.companies import GLOBEX, Cast, make_company, make_key
+from tests.fixtures.companies import GLOBEX_PEOPLE, Cast, make_company, make_key
 
 # Errors of Postgres if the setting that names the tenant is missing, or is empty after a scope.
 NO_SCOPE = r'"caret\.tenant"|invalid input syntax for type uuid: ""'
@@ -147,7 +147,7 @@ def test_a_key_cannot_reference_another_tenants_member(
 
 
 def test_two_tenants_can_have_keys_with_the_same_lookup_id() -> None:
-    first, second = make_company("initech", GLOBEX), make_company("initrode", GLOBEX)
+    first, second = make_company("initech", GLOBEX_PEOPLE), make_company("initrode", GLOBEX_PEOPLE)
     shared_id = make_key(first, first.developer).key.lookup_id
     make_key(second, second.developer)
 

@@ -29,14 +29,14 @@ from tenants.fleet.operators.operations import change_status
 from tenants.models import AuditEntry, ExportJob, Tenant
 from tenants.privacy.retention.operations import NewHold, place_hold, release_hold
 from tenants.privacy.retention.verification import verify_certificate
-from tests.fixtures.companies import ACME, Company, make_company, make_completion
+from tests.fixtures.companies import ACME_PEOPLE, Company, make_company, make_completion
 
 GRACE_DAYS = 14
 
 
 @pytest.fixture
 def company() -> Company:
-    tenant = make_company("gavin", ACME)
+    tenant = make_company("gavin", ACME_PEOPLE)
     make_completion(tenant, tenant.developer)
     return tenant
 

@@ -35,7 +35,7 @@ from tenants.models import AuditEntry, Invitation, Subscription, Tenant, TenantK
 from tenants.security.authorization.actor import Actor, OperatorIdentity, build_system_actor
 from tenants.security.authorization.directory import find_tenant, list_members
 from tenants.security.encryption.errors import RootKeyUnavailable
-from tests.fixtures.companies import ACME, GLOBEX, make_company
+from tests.fixtures.companies import ACME_PEOPLE, GLOBEX_PEOPLE, make_company
 from tests.fixtures.users import make_stranger
 
 REASON = ("--reason", "test")
@@ -193,6 +193,15 @@ def test_an_operator_with_read_only_access_creates_nothing(slug: str) -> None:
     assert find_tenant(slug=slug) is None
 
 
+def test_no_owner_is_invited_to_an_unknown_tenant() -> None:
+    unknown_id = TenantId("7e9d6c5b-0000-4000-8000-000000000000")
+
+    with pytest.raises(NotFound):
+        invite_owner(
+            actor=build_system_actor(unknown_id), email="olga@acme.example", now=timezone.now()
+        )
+
+
 def test_while_a_tenant_has_no_owner_a_second_invitation_replaces_the_first(slug: str) -> None:
     onboarded = onboard(slug, owner_email=f"typo@{slug}.example")
 
@@ -207,7 +216,7 @@ def test_while_a_tenant_has_no_owner_a_second_invitation_replaces_the_first(slug
 
 
 def test_in_a_tenant_with_an_owner_an_invitation_leaves_earlier_invitations_open() -> None:
-    acme = make_company("acme", ACME)
+    acme = make_company("acme", ACME_PEOPLE)
 
     invitations = [
         invite_owner(actor=acme.platform, email=email, now=timezone.now())
@@ -220,7 +229,7 @@ def test_in_a_tenant_with_an_owner_an_invitation_leaves_earlier_invitations_open
 
 
 def test_a_tenants_administrator_cannot_invite_an_owner() -> None:
-    globex = make_company("globex", GLOBEX)
+    globex = make_company("globex", GLOBEX_PEOPLE)
 
     with pytest.raises(Forbidden):
         invite_owner(
@@ -229,7 +238,7 @@ def test_a_tenants_administrator_cannot_invite_an_owner() -> None:
 
 
 def test_a_tenant_is_renamed_and_the_audit_log_has_both_names() -> None:
-    globex, neighbour = make_company("globex", GLOBEX), make_company("acme", ACME)
+    globex, neighbour = make_company("globex", GLOBEX_PEOPLE), make_company("acme", ACME_PEOPLE)
 
     rename_tenant(actor=globex.platform, name=" Globex AG ", reason="merger", now=timezone.now())
 
@@ -242,7 +251,7 @@ def test_a_tenant_is_renamed_and_the_audit_log_has_both_names() -> None:
 
 
 def test_a_tenants_administrator_cannot_rename_it() -> None:
-    globex = make_company("globex", GLOBEX)
+    globex = make_company("globex", GLOBEX_PEOPLE)
 
     with pytest.raises(Forbidden):
         rename_tenant(actor=globex.administrator.actor, name="Mine", reason="", now=timezone.now())

@@ -17,7 +17,7 @@ from tenants.base.permissions import Role
 from tenants.identity.members.tenant_status import set_status
 from tenants.identity.trials import send_due_reminders, set_trial_end
 from tenants.models import Tenant
-from tests.fixtures.companies import ACME, Company, make_company
+from tests.fixtures.companies import ACME_PEOPLE, Company, make_company
 
 TODAY = timezone.now().date()
 LAST_DAY = TODAY + timedelta(days=20)
@@ -31,7 +31,7 @@ def _mails_in_memory(settings: LazySettings) -> None:
 
 @pytest.fixture
 def company() -> Company:
-    tenant = make_company("raviga", ACME)
+    tenant = make_company("raviga", ACME_PEOPLE)
     set_last_day(tenant, LAST_DAY)
     return tenant
 

@@ -11,14 +11,14 @@ from tenants.base.permissions import Role
 from tenants.models import Outcome, UsageRecord
 from tenants.security.authorization.actor import Actor
 from tenants.usage.requests.queries import list_usage_by_day, read_recent_usage
-from tests.fixtures.companies import GLOBEX, Company, make_company
+from tests.fixtures.companies import GLOBEX_PEOPLE, Company, make_company
 
 NOW = datetime.fromisoformat("2026-11-20T12:30:00+00:00")
 
 
 @pytest.fixture
 def company() -> Company:
-    return make_company("initech", GLOBEX)
+    return make_company("initech", GLOBEX_PEOPLE)
 
 
 def add_record(
@@ -120,7 +120,7 @@ def test_accepted_suggestions_are_counted(company: Company) -> None:
 
 
 def test_another_tenants_usage_is_not_counted(company: Company) -> None:
-    other_company = make_company("hooli", GLOBEX)
+    other_company = make_company("hooli", GLOBEX_PEOPLE)
     add_record(company)
 
     assert read_recent_usage(actor=other_company.administrator.actor, now=NOW).requests == 0

@@ -12,7 +12,7 @@ from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.redis_connection import connect_to_redis
 from tenants.models import Outcome
 from tests.fakes.exports import start_export, view_export
-from tests.fixtures.companies import ACME, Company, make_company
+from tests.fixtures.companies import ACME_PEOPLE, Company, make_company
 from tests.integration.tenants.test_ingest import outcome
 from tests.stack.services import Services
 from tests.stack.worker import running_worker
@@ -30,7 +30,7 @@ def test_a_record_is_ingested_by_the_schedule(services: Services, tmp_path: Path
 
 
 def test_an_export_is_built_by_the_schedule(services: Services, tmp_path: Path) -> None:
-    company = make_company("initech", ACME)
+    company = make_company("initech", ACME_PEOPLE)
 
     with running_worker(services, tmp_path, queue="exports") as log:
         export_id = start_export(company)

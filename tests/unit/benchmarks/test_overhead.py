@@ -46,7 +46,7 @@ def test_our_overhead_is_reported_as_a_multiple_of_the_routers(
     assert figures["http.max_cpu_ms_to_vllm-router"] == (6.0, True)  # the limit is 1.6 / 0.24
     assert figures["cold.max_cpu_ms_to_vllm-router"] == (6.0, True)  # the limit is 4 / 0.24
     assert len(figures) == 7  # three for websocket, three for http, one for cold
-    assert report.has_missed
+    assert report.has_missed_target
 
 
 def test_no_multiple_is_reported_for_a_negative_overhead(

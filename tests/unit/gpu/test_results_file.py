@@ -20,14 +20,14 @@ def path(tmp_path: Path) -> Path:
 
 
 def test_each_step_is_saved_immediately(path: Path) -> None:
-    read_results(path, ABOUT).add_step("fast.typing", LINES, has_missed=False)
+    read_results(path, ABOUT).add_step("fast.typing", LINES, has_missed_target=False)
 
     results = read_results(path, ABOUT)
     assert results.steps == {"fast.typing": LINES}
     assert results.missed == []
 
 
-def test_the_start_time_of_an_engine_is_saved_in_tenths_of_a_second(path: Path) -> None:
+def test_the_duration_of_an_engines_start_is_saved_in_tenths_of_a_second(path: Path) -> None:
     read_results(path, ABOUT).add_start("fast", 12.34)
 
     assert read_results(path, ABOUT).start_s == {"fast": 12.3}
@@ -37,7 +37,7 @@ def test_a_failed_step_that_succeeds_later_is_no_longer_a_failure(path: Path) ->
     results = read_results(path, ABOUT)
     results.add_failure("fast.typing", "The engine ended.")
 
-    results.add_step("fast.typing", LINES, has_missed=False)
+    results.add_step("fast.typing", LINES, has_missed_target=False)
 
     assert read_results(path, ABOUT).failures == {}
 
@@ -52,10 +52,10 @@ def test_a_failed_step_is_saved_as_a_failure_and_not_as_done(path: Path) -> None
 
 def test_a_repeated_step_that_meets_its_target_is_no_longer_a_miss(path: Path) -> None:
     results = read_results(path, ABOUT)
-    results.add_step("fast.typing", LINES, has_missed=True)
+    results.add_step("fast.typing", LINES, has_missed_target=True)
     assert read_results(path, ABOUT).missed == ["fast.typing"]
 
-    results.add_step("fast.typing", LINES, has_missed=False)
+    results.add_step("fast.typing", LINES, has_missed_target=False)
 
     assert read_results(path, ABOUT).missed == []
 

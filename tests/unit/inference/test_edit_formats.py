@@ -40,6 +40,12 @@ def test_a_recent_edit_is_a_diff_in_the_prompt() -> None:
     )
 
 
+def test_only_line_breaks_end_the_lines_of_a_recent_edit() -> None:
+    edit = RecentEdit("a.c", start_line=0, removed="int a;\r\n", added="int a;\f\nint b;")
+
+    assert "@@ -1,1 +1,2 @@\n-int a;\n+int a;\f\n+int b;\n" in ZETA.render_edit(edit)
+
+
 def test_a_diagnostic_is_in_the_prompt_with_the_text_of_its_line() -> None:
     diagnostic = Diagnostic(4, DiagnosticSeverity.ERROR, 'undefined name\n"w"')
 

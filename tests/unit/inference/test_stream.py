@@ -41,7 +41,8 @@ async def _cancel_stream(
 ) -> asyncio.Task[None]:
     """Cancel a stream that is waiting for its engine, and return its task.
 
-    `message` is the message of `Task.cancel`, if there is one.
+    `message` is the message of `Task.cancel`. Without a message, the server has cancelled the task
+    because the connection is closed.
     """
     waiting = asyncio.Event()
 

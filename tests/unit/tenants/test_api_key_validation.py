@@ -106,7 +106,8 @@ def test_a_key_cannot_grant_scopes_that_it_lacks(scopes: set[KeyScope]) -> None:
         require_not_wider_than_actor(creator, scopes=frozenset(scopes), networks=())
 
 
-def test_a_key_can_grant_its_own_scopes() -> None:
+def test_a_key_can_grant_scopes_that_its_own_scopes_include() -> None:
+    # `keys:write` includes `keys:read`, and `inference` includes the scope of each mode.
     creator = key_actor(KeyScope.KEYS_WRITE, KeyScope.INFERENCE)
 
     require_not_wider_than_actor(

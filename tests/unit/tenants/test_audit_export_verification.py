@@ -8,6 +8,7 @@ import os
 import random
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -178,6 +179,20 @@ def test_a_changed_header_is_named() -> None:
     changed_header = LINES[0].replace(b'"tenant":"acme"', b'"tenant":"acne"')
 
     assert "the header: the signature" in verification_error(join([changed_header, *LINES[1:]]))
+
+
+def test_a_wrong_number_of_entries_in_the_header_is_named() -> None:
+    wrong = replace(VALID, header=VALID.header | {"rows": 19})
+
+    assert "the header: it states 19 entries, but the export has 20" in verification_error(
+        wrong.sign()
+    )
+
+
+def test_a_wrong_number_of_entries_in_the_trailer_is_named() -> None:
+    assert "the trailer: it states 19 entries, but the header states 20" in verification_error(
+        VALID.sign(trailer_rows=19)
+    )
 
 
 def test_the_signature_of_another_installation_is_detected() -> None:

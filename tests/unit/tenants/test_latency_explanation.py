@@ -38,14 +38,14 @@ def slow(engine_ms: float = 400.0, **fields: Any) -> CompletionRecord:
 def with_stage_times(**duration_ms: float) -> CompletionRecord:
     """Return a record with these times. Other stages take 0.5 ms, `generate` takes 40 ms."""
     stages = ("authenticate", "admit", "assemble", "route", "generate", "filter")
-    took = {"generate": 40.0} | duration_ms
-    ended_ms = dict(zip(stages, accumulate(took.get(name, 0.5) for name in stages), strict=True))
+    durations_ms = dict.fromkeys(stages, 0.5) | {"generate": 40.0} | duration_ms
+    ended_ms = dict(zip(stages, accumulate(durations_ms[name] for name in stages), strict=True))
     return record(
         authenticated_ms=ended_ms["authenticate"],
         admitted_ms=ended_ms["admit"],
-        assemble_ms=ended_ms["assemble"],
+        assemble_ms=ended_ms["assemble"],  # the end of the stage, although its name has no "ed"
         routed_ms=ended_ms["route"],
-        engine_ms=took["generate"],
+        engine_ms=durations_ms["generate"],
         first_token_ms=ended_ms["filter"],
         total_ms=ended_ms["filter"] + 20,
         num_files=20,

@@ -14,6 +14,10 @@ ACME, GLOBEX = TenantId("acme"), TenantId("globex")
 
 
 def published(version: int | None, *, with_snapshot: bool = True) -> PublishedState:
+    """Return a state of Redis with this version of ACME's snapshot; None: neither is in Redis.
+
+    With `with_snapshot=False`, Redis has the version, but the snapshot is missing or damaged.
+    """
     return PublishedState(
         versions={} if version is None else {ACME: version},
         snapshots=frozenset({ACME} if with_snapshot and version is not None else ()),
@@ -39,5 +43,5 @@ def test_a_repair_depends_on_the_state_of_redis(
     assert plan_repairs({ACME: 5}, state).get(ACME) == expected
 
 
-def test_a_correct_snapshot_is_not_repaired_with_that_of_another_tenant() -> None:
+def test_only_the_tenant_whose_snapshot_is_missing_is_repaired() -> None:
     assert set(plan_repairs({ACME: 5, GLOBEX: 1}, published(5))) == {GLOBEX}

@@ -56,12 +56,18 @@ _ZETA_CURSOR: Final = "<|user_cursor_is_here|>"
 
 
 def _render_zeta_edit(edit: RecentEdit) -> str:
-    removed, added = edit.removed.splitlines(), edit.added.splitlines()
+    removed, added = _split_lines(edit.removed), _split_lines(edit.added)
     lines = [f"-{line}" for line in removed] + [f"+{line}" for line in added]
     first = edit.start_line + 1  # diffs count lines from 1
     header = f"@@ -{first},{len(removed)} +{first},{len(added)} @@"
     diff = "\n".join([header, *lines])
     return f'User edited "{edit.path}":\n```diff\n{diff}\n\n```\n\n'
+
+
+def _split_lines(text: str) -> list[str]:
+    """Split at line feeds only, as editors do: `str.splitlines` also splits at form feeds."""
+    lines = [line.removesuffix("\r") for line in text.split("\n")]
+    return lines if lines[-1] else lines[:-1]  # the text usually ends with a line break
 
 
 def _render_zeta_diagnostics(diagnostics: Sequence[tuple[str, Diagnostic]]) -> str:

@@ -23,7 +23,10 @@ _TIMEOUT_S: Final = 6 * 3600
 
 
 class DumpFailed(Exception):
-    """A dump or a restore failed. The text is the error output of pg_dump or pg_restore."""
+    """A dump or a restore failed, or took too long.
+
+    The text is the error output of pg_dump or pg_restore, or names the time limit.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,14 +92,17 @@ def _run_program(server: PostgresServer, program: str, arguments: list[str]) -> 
     parts = {name: str(value) for name, value in conninfo_to_dict(server.address).items()}
     password = parts.pop("password", "")
     name = program if server.programs is None else str(server.programs / program)
-    process = subprocess.run(
-        [name, f"--dbname={make_conninfo(**parts)}", "--no-password", *arguments],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        env={**os.environ, "PGPASSWORD": password, "LC_ALL": "C"},
-        timeout=_TIMEOUT_S,
-        check=False,
-    )
+    try:
+        process = subprocess.run(
+            [name, f"--dbname={make_conninfo(**parts)}", "--no-password", *arguments],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            env={**os.environ, "PGPASSWORD": password, "LC_ALL": "C"},
+            timeout=_TIMEOUT_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise DumpFailed(f"{program} did not end within {_TIMEOUT_S} seconds.") from None
     if process.returncode != 0:
         raise DumpFailed(process.stderr.strip())

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 @pytest.fixture
 def company() -> Company:
     # Imported here: pytest may load this file before Django is set up.
-    from tests.fixtures.companies import ACME, make_company
+    from tests.fixtures.companies import ACME_PEOPLE, make_company
 
-    return make_company("initech", ACME)
+    return make_company("initech", ACME_PEOPLE)
 
 
 @pytest.fixture

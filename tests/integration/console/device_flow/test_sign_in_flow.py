@@ -17,7 +17,7 @@ from tenants.identity.own_keys.device_requests import ALPHABET, INTERVAL_S, LIFE
 from tenants.identity.own_keys.operations import DEVICE_KEY_LIFETIME
 from tenants.models import AuditEntry
 from tests.fakes.console_client import Client
-from tests.fixtures.companies import GLOBEX, Company, make_company
+from tests.fixtures.companies import GLOBEX_PEOPLE, Company, make_company
 from tests.fixtures.users import make_colleague
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.device_flow.conftest import make_address
@@ -180,7 +180,7 @@ def test_a_code_cannot_be_confirmed_twice(company: Company, ada: Client, editor:
 def test_another_user_cannot_confirm_a_code_that_a_user_has_opened(
     company: Company, ada: Client, editor: Editor, sign_in: SignIn
 ) -> None:
-    globex = make_company("globex", GLOBEX)
+    globex = make_company("globex", GLOBEX_PEOPLE)
     thief, colleague = sign_in(globex.developer), sign_in(company.administrator)
     editor.start()
     open_page(ada, editor.user_code)
@@ -199,7 +199,7 @@ def test_another_user_cannot_confirm_a_code_that_a_user_has_opened(
 def test_a_confirmation_for_a_tenant_that_the_page_did_not_show_is_a_conflict(
     company: Company, ada: Client, editor: Editor
 ) -> None:
-    globex = make_company("globex", GLOBEX)
+    globex = make_company("globex", GLOBEX_PEOPLE)
     editor.start()
     open_page(ada, editor.user_code)
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-def sign_in_now(sign_in: SignIn) -> SignIn:
+def sign_in_with_step_up(sign_in: SignIn) -> SignIn:
     """Return a function that signs a user in, and simulates a step-up (see with_recent_step_up).
 
     Pages for sensitive changes then do not ask for the password again.

@@ -22,7 +22,7 @@ from tenants.security.audit import chain_check, resource_names
 from tenants.security.audit.operations import record_change
 from tenants.security.audit.queries import find_head
 from tests.fakes.billing import make_budget, make_customer
-from tests.fixtures.companies import ACME, GLOBEX, Company, make_company, make_key
+from tests.fixtures.companies import ACME_PEOPLE, GLOBEX_PEOPLE, Company, make_company, make_key
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.queries import few_queries
 
@@ -33,7 +33,7 @@ READERS = {Role.OWNER, Role.ADMINISTRATOR, Role.AUDITOR}
 @pytest.fixture
 def company() -> Company:
     """Return a company whose audit log has an entry for each member."""
-    return make_company("initech", ACME, records_additions=True)
+    return make_company("initech", ACME_PEOPLE, records_additions=True)
 
 
 @pytest.fixture
@@ -180,7 +180,7 @@ def test_the_filter_suggests_the_tenants_people_and_teams_only(
     company: Company, audrey: Client
 ) -> None:
     remove_from_team(company)
-    neighbour = make_company("hooli", GLOBEX)
+    neighbour = make_company("hooli", GLOBEX_PEOPLE)
 
     page = audit_page(audrey)
 
@@ -311,7 +311,7 @@ def test_a_target_without_an_id_is_shown_unchanged(company: Company, audrey: Cli
 
 
 def test_names_of_another_tenants_objects_are_not_shown(company: Company, audrey: Client) -> None:
-    neighbour = make_company("hooli", GLOBEX)
+    neighbour = make_company("hooli", GLOBEX_PEOPLE)
     team = create_team(actor=neighbour.administrator.actor, name="Secret", now=timezone.now())
     key = make_key(neighbour, neighbour.developer, name="Secret key")
     for target in (
@@ -330,7 +330,7 @@ def test_names_of_another_tenants_objects_are_not_shown(company: Company, audrey
 
 def test_another_tenant_does_not_see_the_entries(company: Company, sign_in: SignIn) -> None:
     record_door_change(company, 7)
-    other_company = make_company("hooli", GLOBEX)
+    other_company = make_company("hooli", GLOBEX_PEOPLE)
 
     page = audit_page(sign_in(other_company.administrator), target="door:7")
 

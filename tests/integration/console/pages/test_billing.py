@@ -25,7 +25,7 @@ from tests.fakes.billing import (
     make_old_customer,
     make_plan,
 )
-from tests.fixtures.companies import ACME, GLOBEX, Company, make_company
+from tests.fixtures.companies import ACME_PEOPLE, GLOBEX_PEOPLE, Company, make_company
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.queries import few_queries
 from tests.stack.services import Services
@@ -84,7 +84,7 @@ def test_the_page_shows_usage_costs_and_credit_of_this_month(
 def test_the_plan_the_invoice_and_the_price_list_name_a_model_with_its_own_price(
     sign_in: SignIn,
 ) -> None:
-    company, october = make_company("priced", ACME), datetime(2026, 10, 3, 12, tzinfo=UTC)
+    company, october = make_company("priced", ACME_PEOPLE), datetime(2026, 10, 3, 12, tzinfo=UTC)
     make_customer(
         company, plan=make_plan(model_prices={"coder-large": TierPrices(3_000_000, 0, 12_000_000)})
     )
@@ -105,7 +105,7 @@ def test_the_plan_the_invoice_and_the_price_list_name_a_model_with_its_own_price
 
 
 def test_the_page_states_that_a_tenant_has_no_plan(sign_in: SignIn) -> None:
-    company = make_company("hooli", ACME)
+    company = make_company("hooli", ACME_PEOPLE)
 
     page = sign_in(company.people[Role.AUDITOR]).get("/billing").content.decode()
 
@@ -246,7 +246,7 @@ def test_another_tenants_invoice_is_not_found(
     company: Company, sign_in: SignIn, suffix: str
 ) -> None:
     number = make_invoice(company)
-    bob = sign_in(make_company("hooli", GLOBEX).administrator)
+    bob = sign_in(make_company("hooli", GLOBEX_PEOPLE).administrator)
 
     for invoice_number in (number, 4711, 10**12):  # the last two exist in no tenant
         assert bob.get(f"/billing/invoices/{invoice_number}{suffix}").status_code == 404

@@ -11,7 +11,7 @@ from tenants.billing.invoices.billing_profile import MAX_CHARS, set_billing_prof
 from tenants.billing.invoices.document import InvoiceParty, InvoiceTax
 from tenants.billing.invoices.queries import find_billing_profile
 from tenants.security.audit.queries import AuditFilter, list_entries
-from tests.fixtures.companies import ACME, GLOBEX, Company, make_company
+from tests.fixtures.companies import ACME_PEOPLE, GLOBEX_PEOPLE, Company, make_company
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.step_up import with_recent_step_up
 
@@ -31,7 +31,7 @@ _OPTIONAL = re.compile(r"<label[^>]*>([^<]+) <small>\(optional\)</small></label>
 
 @pytest.fixture
 def company() -> Company:
-    company = make_company("initech", ACME)
+    company = make_company("initech", ACME_PEOPLE)
     tax = InvoiceTax("VAT", 1_900)  # 19%, in basis points
     set_billing_profile(actor=company.platform, customer=CURRENT, tax=tax, now=timezone.now())
     return company
@@ -91,7 +91,7 @@ def test_saving_the_profile_replaces_the_customer_and_keeps_the_tax(
 
 
 def test_the_first_profile_is_made_without_a_tax(sign_in: SignIn) -> None:
-    company = make_company("hooli", ACME)
+    company = make_company("hooli", ACME_PEOPLE)
 
     open_browser_after_step_up(company, Role.OWNER, sign_in).post(PATH, CHANGED)
 
@@ -150,7 +150,7 @@ def test_roles_that_may_not_edit_the_profile_get_neither_link_nor_form(
 
 
 def test_another_tenant_changes_only_its_own_profile(company: Company, sign_in: SignIn) -> None:
-    other_company = make_company("globex", GLOBEX)
+    other_company = make_company("globex", GLOBEX_PEOPLE)
 
     open_browser_after_step_up(other_company, Role.ADMINISTRATOR, sign_in).post(PATH, CHANGED)
 

@@ -18,7 +18,7 @@ from tenants.billing.rating.operations import rate_tenant
 from tenants.identity.teams.operations import add_team_member
 from tenants.security.audit.queries import AuditFilter, list_entries
 from tests.fakes.billing import ingest_completion, make_budget, make_old_customer
-from tests.fixtures.companies import ACME, GLOBEX, Company, make_company
+from tests.fixtures.companies import ACME_PEOPLE, GLOBEX_PEOPLE, Company, make_company
 from tests.fixtures.users import make_colleague, make_team
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.queries import few_queries
@@ -36,9 +36,9 @@ def company() -> Company:
 
 
 @pytest.fixture
-def bill(company: Company, sign_in_now: SignIn) -> Client:
+def bill(company: Company, sign_in_with_step_up: SignIn) -> Client:
     """Return the browser of Bill, who has the billing role."""
-    return sign_in_now(company.people[Role.BILLING])
+    return sign_in_with_step_up(company.people[Role.BILLING])
 
 
 def list_budgets(company: Company) -> list[BudgetView]:
@@ -57,10 +57,10 @@ def invalid_fields(page: str) -> list[str]:
 
 @pytest.mark.parametrize("role", list(Role))
 def test_auditors_only_read_budgets_and_billing_roles_write_them(
-    company: Company, sign_in_now: SignIn, role: Role
+    company: Company, sign_in_with_step_up: SignIn, role: Role
 ) -> None:
     budget = make_budget(company, webhook_url=HOOK)
-    client = sign_in_now(company.people[role])
+    client = sign_in_with_step_up(company.people[role])
     budget_path = f"/budgets/{budget.id}"
 
     for path in ("/budgets", budget_path):
@@ -119,7 +119,7 @@ def test_a_lower_limit_that_stops_people_asks_for_a_confirmation(
 
     page = post_change(bill, budget, limit="0.01").content.decode()
 
-    assert f"This would stop completions for {len(ACME)} people now." in page
+    assert f"This would stop completions for {len(ACME_PEOPLE)} people now." in page
     (unchanged,) = list_budgets(company)
     assert unchanged.limit_micros == 100_000_000
     assert post_change(bill, budget, limit="0.01", is_hard="").status_code == 302  # stops no user
@@ -133,7 +133,7 @@ def test_a_budget_per_seat_grows_with_the_members(company: Company, bill: Client
 
     make_colleague(company)
 
-    assert budget.month_limit_micros == 10_000_000 * len(ACME)
+    assert budget.month_limit_micros == 10_000_000 * len(ACME_PEOPLE)
     assert gateway_budget.limit_micros == budget.month_limit_micros
     assert list_budgets(company)[0].month_limit_micros == budget.month_limit_micros + 10_000_000
     assert "The limit is €10.00 per seat." in bill.get(f"/budgets/{budget.id}").content.decode()
@@ -216,7 +216,7 @@ def test_an_invalid_value_gets_an_error_at_its_field(
 def test_users_and_teams_of_another_tenant_cannot_get_a_budget(
     company: Company, bill: Client
 ) -> None:
-    hooli = make_company("hooli", GLOBEX)
+    hooli = make_company("hooli", GLOBEX_PEOPLE)
     team = make_team(hooli)
 
     foreign_team = bill.post("/budgets/new", NEW_BUDGET | {"scope": "team", "team": team})
@@ -360,10 +360,10 @@ def test_the_page_states_that_the_rest_is_too_small_for_a_completion(
 
 @pytest.mark.parametrize("action", ["", "/edit", "/secret", "/delete"])
 def test_another_tenants_budget_is_not_found(
-    company: Company, sign_in_now: SignIn, action: str
+    company: Company, sign_in_with_step_up: SignIn, action: str
 ) -> None:
     budget = make_budget(company)
-    bob = sign_in_now(make_company("hooli", GLOBEX).administrator)
+    bob = sign_in_with_step_up(make_company("hooli", GLOBEX_PEOPLE).administrator)
     fields = {"limit": "1", "version": "1"}
 
     for budget_id in (budget.id, uuid.uuid4()):

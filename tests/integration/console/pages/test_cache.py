@@ -11,7 +11,7 @@ from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base import redis_connection
 from tenants.base.permissions import Role
 from tenants.models import AuditEntry
-from tests.fixtures.companies import ACME, GLOBEX, Company, make_company
+from tests.fixtures.companies import ACME_PEOPLE, GLOBEX_PEOPLE, Company, make_company
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.queries import few_queries
 from tests.integration.console.pages.usage_rows import add_requests, make_colleagues, roll_up
@@ -22,7 +22,7 @@ PURGERS = {Role.OWNER, Role.ADMINISTRATOR}
 
 @pytest.fixture
 def company() -> Company:
-    return make_company("initech", ACME, is_published=True)
+    return make_company("initech", ACME_PEOPLE, is_published=True)
 
 
 def read_published_epoch(company: Company) -> int:
@@ -34,10 +34,12 @@ def read_published_epoch(company: Company) -> int:
 
 @pytest.mark.parametrize("role", list(Role))
 def test_every_role_sees_the_page_and_only_owners_and_administrators_purge(
-    company: Company, sign_in: SignIn, sign_in_now: SignIn, role: Role
+    company: Company, sign_in: SignIn, sign_in_with_step_up: SignIn, role: Role
 ) -> None:
     page = sign_in(company.people[role]).get("/cache")
-    client = sign_in_now(company.people[role])  # with a recent step-up, which purging requires
+    client = sign_in_with_step_up(
+        company.people[role]
+    )  # with a recent step-up, which purging requires
 
     assert page.status_code == 200
     assert ('href="/cache/purge"' in page.content.decode()) == (role in PURGERS)
@@ -85,7 +87,9 @@ def test_another_tenant_does_not_see_the_usage(company: Company, sign_in: SignIn
     add_requests(company, company.developer)
     roll_up(company)
 
-    page = sign_in(make_company("globex", GLOBEX).administrator).get("/cache").content.decode()
+    page = (
+        sign_in(make_company("globex", GLOBEX_PEOPLE).administrator).get("/cache").content.decode()
+    )
 
     assert "No usage in this period" in page
 
@@ -99,8 +103,10 @@ def test_purging_requires_a_step_up(company: Company, sign_in: SignIn) -> None:
     assert read_published_epoch(company) == 0
 
 
-def test_a_purge_starts_an_epoch_and_is_audited(company: Company, sign_in_now: SignIn) -> None:
-    client = sign_in_now(company.administrator)
+def test_a_purge_starts_an_epoch_and_is_audited(
+    company: Company, sign_in_with_step_up: SignIn
+) -> None:
+    client = sign_in_with_step_up(company.administrator)
 
     page = client.post("/cache/purge", {"reason": "a leak"}, follow=True).content.decode()
 
@@ -114,9 +120,9 @@ def test_a_purge_starts_an_epoch_and_is_audited(company: Company, sign_in_now: S
 # A reason has at most 500 characters.
 @pytest.mark.parametrize("reason", ["", " ", "x" * 501, "a\0b"])
 def test_an_invalid_reason_purges_nothing(
-    company: Company, sign_in_now: SignIn, reason: str
+    company: Company, sign_in_with_step_up: SignIn, reason: str
 ) -> None:
-    answer = sign_in_now(company.administrator).post("/cache/purge", {"reason": reason})
+    answer = sign_in_with_step_up(company.administrator).post("/cache/purge", {"reason": reason})
 
     assert answer.status_code == 400
     assert 'class="wrong"' in answer.content.decode()

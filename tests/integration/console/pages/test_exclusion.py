@@ -11,7 +11,7 @@ from django.test import Client
 from console.templatetags.email_addresses import breakable
 from tenants.base.permissions import Permission, Role, role_has_permission
 from tenants.policy.queries import find_policy_in_force
-from tests.fixtures.companies import ACME, Cast, Company, make_company, make_completion
+from tests.fixtures.companies import ACME_PEOPLE, Cast, Company, make_company, make_completion
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.forms import parse_form
 from tests.integration.console.pages.queries import few_queries
@@ -24,7 +24,7 @@ RULES_YAML = '"*":\n  - "**/.env"\npayments: ["keys/**"]'
 
 @pytest.fixture
 def company() -> Company:
-    return make_company("acme", ACME)
+    return make_company("acme", ACME_PEOPLE)
 
 
 @pytest.fixture

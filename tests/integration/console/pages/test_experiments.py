@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 
 from tenants.base.permissions import Role
-from tests.fixtures.companies import ACME, GLOBEX, Company, make_company
+from tests.fixtures.companies import ACME_PEOPLE, GLOBEX_PEOPLE, Company, make_company
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.queries import few_queries
 from tests.integration.console.pages.usage_rows import add_requests, make_colleagues, roll_up
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.usefixtures("stopped_clock")  # so that no hour ends du
 
 @pytest.fixture
 def company() -> Company:
-    return make_company("initech", ACME)
+    return make_company("initech", ACME_PEOPLE)
 
 
 def record_experiment(company: Company, *, num_users: int) -> None:
@@ -85,6 +85,6 @@ def test_the_csv_file_has_the_figures_of_the_page(company: Company, sign_in: Sig
 
 def test_another_tenant_does_not_see_the_experiments(company: Company, sign_in: SignIn) -> None:
     record_experiment(company, num_users=5)
-    client = sign_in(make_company("globex", GLOBEX).administrator)
+    client = sign_in(make_company("globex", GLOBEX_PEOPLE).administrator)
 
     assert "No experiments for these requests" in client.get("/experiments").content.decode()

@@ -17,7 +17,7 @@ from tenants.base.signatures.signing_keys import load_signing_keys
 from tenants.compliance.exports.jobs.queries import ExportView, list_exports
 from tenants.compliance.exports.verification import verify_export
 from tests.fakes.exports import build_exports, end_all_exports, file_of, start_export, view_export
-from tests.fixtures.companies import ACME, GLOBEX, Company, make_company
+from tests.fixtures.companies import ACME_PEOPLE, GLOBEX_PEOPLE, Company, make_company
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.queries import few_queries
 
@@ -33,7 +33,7 @@ EXPORTERS = set(Role) - {Role.DEVELOPER}
 @pytest.fixture
 def company() -> Iterator[Company]:
     """Yield a company. End its exports after the test."""
-    company = make_company("initech", ACME)
+    company = make_company("initech", ACME_PEOPLE)
     yield company
     end_all_exports(company)
 
@@ -182,7 +182,7 @@ def test_another_tenants_export_is_not_found(
 ) -> None:
     audrey.post("/exports/new", EXPORT_FORM)
     (export,) = list_company_exports(company)
-    bob = sign_in(make_company("hooli", GLOBEX).administrator)
+    bob = sign_in(make_company("hooli", GLOBEX_PEOPLE).administrator)
 
     for export_id in (export.id, uuid.uuid4()):
         send = bob.get if suffix in ("", "/proof") else bob.post

@@ -17,19 +17,19 @@ from tenants.models import ApiKey
 from tenants.policy.document import serialize_policy
 from tenants.policy.operations import set_policy
 from tenants.policy.queries import find_policy_in_force
-from tests.fixtures.companies import GLOBEX, Cast, Company, make_company, make_key
+from tests.fixtures.companies import GLOBEX_PEOPLE, Cast, Company, make_company, make_key
 from tests.integration.console.conftest import SignIn
 
 
 @pytest.fixture
 def company() -> Company:
-    return make_company("initech", GLOBEX)
+    return make_company("initech", GLOBEX_PEOPLE)
 
 
 @pytest.fixture
-def client(company: Company, sign_in_now: SignIn) -> Client:
+def client(company: Company, sign_in_with_step_up: SignIn) -> Client:
     """Return the administrator's browser."""
-    return sign_in_now(company.administrator)
+    return sign_in_with_step_up(company.administrator)
 
 
 def list_page(client: Client, **query: str) -> str:

@@ -18,8 +18,8 @@ from tenants.identity.api_keys.operations import create_key, revoke_key
 from tenants.identity.api_keys.scopes import KeyScope
 from tenants.identity.api_keys.validation import KeyRequest
 from tests.fixtures.companies import (
-    ACME,
-    GLOBEX,
+    ACME_PEOPLE,
+    GLOBEX_PEOPLE,
     Company,
     make_company,
     make_key,
@@ -81,7 +81,7 @@ def gateway(settings: Any) -> Iterator[Gateway]:
 
 @pytest.fixture
 def company() -> Company:
-    return make_company("initech", GLOBEX)
+    return make_company("initech", GLOBEX_PEOPLE)
 
 
 @pytest.fixture
@@ -171,7 +171,7 @@ def test_a_key_limited_to_other_networks_gets_an_explanation(
 def test_keys_that_the_member_cannot_see_are_not_sent_to_the_gateway(
     gateway: Gateway, company: Company, client: Client, sign_in: SignIn
 ) -> None:
-    other_company = make_company("hooli", ACME)
+    other_company = make_company("hooli", ACME_PEOPLE)
     foreign_key = make_key(other_company, other_company.developer).text
     administrators_key = make_key(company, company.administrator).text
 

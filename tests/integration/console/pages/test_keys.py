@@ -12,7 +12,7 @@ from tenants.identity.api_keys.playground import create_playground_key
 from tenants.identity.api_keys.queries import KeyState, find_key
 from tenants.models import ApiKey, AuditEntry, Membership
 from tenants.policy.queries import find_policy_in_force
-from tests.fixtures.companies import GLOBEX, Cast, Company, make_company, make_key
+from tests.fixtures.companies import GLOBEX_PEOPLE, Cast, Company, make_company, make_key
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.queries import few_queries
 
@@ -23,13 +23,13 @@ HTMX_HEADERS = {"HX-Request": "true"}
 
 @pytest.fixture
 def company() -> Company:
-    return make_company("initech", GLOBEX)
+    return make_company("initech", GLOBEX_PEOPLE)
 
 
 @pytest.fixture
-def client(company: Company, sign_in_now: SignIn) -> Client:
+def client(company: Company, sign_in_with_step_up: SignIn) -> Client:
     """Return the administrator's browser."""
-    return sign_in_now(company.administrator)
+    return sign_in_with_step_up(company.administrator)
 
 
 def list_page(client: Client, **query: str) -> str:
@@ -71,9 +71,9 @@ def test_each_role_sees_only_the_actions_that_it_may_take(
 @pytest.mark.parametrize("role", [Role.BILLING, Role.AUDITOR, Role.DEVELOPER])
 @pytest.mark.parametrize("path", CHANGE_PATHS)
 def test_roles_that_may_not_change_keys_are_refused_the_forms(
-    cast: Cast, sign_in_now: SignIn, role: Role, path: str
+    cast: Cast, sign_in_with_step_up: SignIn, role: Role, path: str
 ) -> None:
-    client = sign_in_now(cast.acme.people[role])
+    client = sign_in_with_step_up(cast.acme.people[role])
     # No key has this lookup ID. Developers, who may revoke their own keys, therefore get 404.
     status = 404 if role is Role.DEVELOPER and path.endswith("/revoke") else 403
 
@@ -96,10 +96,10 @@ def test_a_developer_sees_only_their_own_keys(company: Company, sign_in: SignIn)
 
 @pytest.mark.parametrize("path", ["", "/rotate", "/revoke"])
 def test_another_tenants_key_is_not_found(
-    company: Company, cast: Cast, sign_in_now: SignIn, path: str
+    company: Company, cast: Cast, sign_in_with_step_up: SignIn, path: str
 ) -> None:
     lookup_id = make_key(company, company.developer).key.lookup_id
-    client = sign_in_now(cast.globex.administrator)
+    client = sign_in_with_step_up(cast.globex.administrator)
 
     foreign_answer = client.get(f"/keys/{lookup_id}{path}")
     unknown_answer = client.get(f"/keys/nothing1{path}")
@@ -110,11 +110,11 @@ def test_another_tenants_key_is_not_found(
 
 
 def test_another_tenant_cannot_revoke_a_key(
-    company: Company, cast: Cast, sign_in_now: SignIn
+    company: Company, cast: Cast, sign_in_with_step_up: SignIn
 ) -> None:
     lookup_id = make_key(company, company.developer).key.lookup_id
 
-    answer = sign_in_now(cast.globex.administrator).post(f"/keys/{lookup_id}/revoke")
+    answer = sign_in_with_step_up(cast.globex.administrator).post(f"/keys/{lookup_id}/revoke")
 
     assert answer.status_code == 404
     assert keys_of(company)[0].revoked_at is None

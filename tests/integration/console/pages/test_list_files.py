@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 import uuid
 from typing import Final
 
@@ -30,7 +31,7 @@ from tenants.privacy.consent_lifecycle import ConsentChoice, set_consent
 from tenants.privacy.retention.purge import purge_data_class
 from tests.fakes.billing import ensure_invoice, make_budget
 from tests.fakes.retention import make_certificate, make_hold
-from tests.fixtures.companies import ACME, Company, make_company, make_completion
+from tests.fixtures.companies import ACME_PEOPLE, Company, make_company, make_completion
 from tests.fixtures.users import make_colleague, make_invitation, make_team
 from tests.integration.console.conftest import SignIn
 from tests.stack.services import Services
@@ -62,7 +63,7 @@ LISTS: Final = {
 def company(services: Services, django_db_blocker: DjangoDbBlocker) -> Company:
     """Make a company with at least one row in each list."""
     with django_db_blocker.unblock():
-        company = make_company("initech", ACME)
+        company = make_company("initech", ACME_PEOPLE)
         add_a_row_to_each_list(company)
     return company
 
@@ -210,13 +211,14 @@ def test_blocked_requests_are_sorted_by_the_chosen_column(company: Company, owne
     def list_rows(**query: str) -> list[list[str]]:
         return rows_of(owner, "/content-exclusion/denials", **query)[1:]
 
-    # The columns are reason, mode, user, count and last_seen_at.
+    # The columns are reason, mode, user, count and last_seen_at. The last two have the sort keys
+    # `num_denials` and `last`.
     numbers = [int(row[3]) for row in list_rows(sort="num_denials")]
     assert numbers == sorted(numbers)
     assert [int(row[3]) for row in list_rows()] == numbers[::-1]
     assert [row[1] for row in list_rows(sort="mode")] == sorted(row[1] for row in list_rows())
     page = owner.get("/content-exclusion/denials", {"sort": "-last"}).content.decode()
-    assert 'aria-sort="descending"' in page
+    assert re.search(r'aria-sort="descending"><a href="[^"]*">Last seen<', page)
 
 
 @pytest.mark.parametrize(

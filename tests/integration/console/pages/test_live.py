@@ -22,7 +22,7 @@ from console.live_metrics.broadcaster import (
 from tenants.base.permissions import Role
 from tenants.security.authorization.actor import Actor
 from tenants.usage.requests.last_minute import read_last_minute
-from tests.fixtures.companies import ACME, GLOBEX, Company, make_company
+from tests.fixtures.companies import ACME_PEOPLE, GLOBEX_PEOPLE, Company, make_company
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.live_socket import (
     OWN_ORIGIN,
@@ -38,7 +38,7 @@ pytestmark = pytest.mark.usefixtures("stopped_clock")
 
 @pytest.fixture
 def company() -> Company:
-    return make_company("initech", ACME)
+    return make_company("initech", ACME_PEOPLE)
 
 
 def test_an_administrator_gets_the_figures_of_the_tenant(company: Company, sign_in: SignIn) -> None:
@@ -96,7 +96,7 @@ def test_a_developer_gets_only_their_own_figures(company: Company, sign_in: Sign
 
 def test_another_tenant_does_not_get_the_figures(company: Company, sign_in: SignIn) -> None:
     add_requests(company, company.developer, num=2)
-    session = session_key_of(sign_in(make_company("globex", GLOBEX).administrator))
+    session = session_key_of(sign_in(make_company("globex", GLOBEX_PEOPLE).administrator))
 
     async def receive() -> dict[str, str]:
         async with socket(session) as opened_socket:
@@ -275,7 +275,7 @@ def test_a_failed_reading_is_repeated(company: Company, error: Exception) -> Non
 def test_a_slow_reading_delays_no_other_tenant(
     company: Company, sign_in: SignIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    other_company = make_company("globex", GLOBEX)
+    other_company = make_company("globex", GLOBEX_PEOPLE)
     has_begun, is_released = Event(), Event()
 
     def read_slowly(*, actor: Actor, now: datetime) -> Any:

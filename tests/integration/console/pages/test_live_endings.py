@@ -21,7 +21,7 @@ from tenants.identity.members.sessions import end_sessions_of_domains
 from tenants.identity.members.tenant_status import set_status
 from tenants.identity.passwords.operations import set_password
 from tenants.models import User
-from tests.fixtures.companies import ACME, Company, Person, make_company
+from tests.fixtures.companies import ACME_PEOPLE, Company, Person, make_company
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.live_socket import read_first_message, session_key_of, socket
 from tests.integration.sign_in.browser import new_browser
@@ -29,7 +29,7 @@ from tests.integration.sign_in.browser import new_browser
 
 @pytest.fixture
 def company() -> Company:
-    return make_company("initech", ACME)
+    return make_company("initech", ACME_PEOPLE)
 
 
 def _sign_out(session: str, _person: Person) -> None:

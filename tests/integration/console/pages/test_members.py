@@ -20,8 +20,8 @@ from tenants.identity.members.queries import find_member
 from tenants.identity.teams.operations import create_team
 from tenants.models import ApiKey, Invitation
 from tests.fixtures.companies import (
-    ACME,
-    GLOBEX,
+    ACME_PEOPLE,
+    GLOBEX_PEOPLE,
     Cast,
     Company,
     make_company,
@@ -36,13 +36,13 @@ UNKNOWN_ID = uuid.UUID(int=0)
 
 @pytest.fixture
 def company() -> Company:
-    return make_company("initech", ACME)
+    return make_company("initech", ACME_PEOPLE)
 
 
 @pytest.fixture
-def client(company: Company, sign_in_now: SignIn) -> Client:
+def client(company: Company, sign_in_with_step_up: SignIn) -> Client:
     """Return the administrator's browser."""
-    return sign_in_now(company.administrator)
+    return sign_in_with_step_up(company.administrator)
 
 
 def role_of(company: Company, role: Role) -> Role:
@@ -81,9 +81,9 @@ def test_anonymous_visitors_are_redirected_to_sign_in(path: str) -> None:
     ],
 )
 def test_each_role_sees_only_the_actions_that_it_may_take(
-    cast: Cast, sign_in_now: SignIn, role: Role, status: int, may_invite: bool
+    cast: Cast, sign_in_with_step_up: SignIn, role: Role, status: int, may_invite: bool
 ) -> None:
-    client = sign_in_now(cast.acme.people[role])
+    client = sign_in_with_step_up(cast.acme.people[role])
     member_path = f"/members/{cast.acme.developer.user_id}"
 
     assert client.get("/members").status_code == status
@@ -96,8 +96,10 @@ def test_each_role_sees_only_the_actions_that_it_may_take(
 
 
 @pytest.mark.parametrize("path", ["", "/role", "/remove"])
-def test_another_tenants_member_is_not_found(cast: Cast, sign_in_now: SignIn, path: str) -> None:
-    client = sign_in_now(cast.globex.administrator)
+def test_another_tenants_member_is_not_found(
+    cast: Cast, sign_in_with_step_up: SignIn, path: str
+) -> None:
+    client = sign_in_with_step_up(cast.globex.administrator)
 
     foreign_member = client.get(f"/members/{cast.acme.developer.user_id}{path}")
     unknown_member = client.get(f"/members/{UNKNOWN_ID}{path}")
@@ -222,9 +224,9 @@ def test_an_invitation_is_sent_again_and_revoked(company: Company, client: Clien
 
 
 def test_only_an_owner_changes_an_owners_invitation(
-    company: Company, sign_in_now: SignIn, client: Client
+    company: Company, sign_in_with_step_up: SignIn, client: Client
 ) -> None:
-    owner = sign_in_now(company.people[Role.OWNER])
+    owner = sign_in_with_step_up(company.people[Role.OWNER])
     invite(owner, role="owner")
     path = re.findall(
         r'action="([^"]+)/revoke"', owner.get("/members/invitations").content.decode()
@@ -236,12 +238,12 @@ def test_only_an_owner_changes_an_owners_invitation(
 
 
 def test_another_tenants_invitation_is_not_found(
-    company: Company, cast: Cast, sign_in_now: SignIn, client: Client
+    company: Company, cast: Cast, sign_in_with_step_up: SignIn, client: Client
 ) -> None:
     invite(client)
     page = client.get("/members/invitations").content.decode()
     path = re.findall(r'action="([^"]+)/revoke"', page)[0]
-    other_tenant = sign_in_now(cast.globex.administrator)
+    other_tenant = sign_in_with_step_up(cast.globex.administrator)
 
     assert other_tenant.post(f"{path}/send").status_code == 404
     assert other_tenant.post(f"{path}/revoke").status_code == 404
@@ -282,8 +284,10 @@ def test_an_administrator_cannot_change_or_remove_an_owner(
     assert client.post(f"{path}/remove").status_code == 403
 
 
-def test_the_last_owner_cannot_be_demoted_or_removed(company: Company, sign_in_now: SignIn) -> None:
-    owner = sign_in_now(company.people[Role.OWNER])
+def test_the_last_owner_cannot_be_demoted_or_removed(
+    company: Company, sign_in_with_step_up: SignIn
+) -> None:
+    owner = sign_in_with_step_up(company.people[Role.OWNER])
     path = f"/members/{company.people[Role.OWNER].user_id}"
 
     assert "last owner" in owner.post(f"{path}/role", {"role": "developer"}).content.decode()
@@ -314,7 +318,7 @@ def test_removing_a_member_requires_a_step_up(company: Company, sign_in: SignIn)
 
 
 def test_the_page_states_that_there_are_no_invitations(sign_in: SignIn) -> None:
-    company = make_company("hooli", GLOBEX)
+    company = make_company("hooli", GLOBEX_PEOPLE)
 
     page = sign_in(company.administrator).get("/members/invitations").content.decode()
 
@@ -376,10 +380,10 @@ def test_a_team_of_another_tenant_cannot_be_chosen(
 
 
 def test_a_member_who_leaves_is_told_which_keys_still_work(
-    company: Company, sign_in_now: SignIn
+    company: Company, sign_in_with_step_up: SignIn
 ) -> None:
     alice = company.administrator
-    client = sign_in_now(alice)
+    client = sign_in_with_step_up(alice)
     created = make_service_key(company, KeyScope.USAGE_READ)
     with tenant_scope(company.tenant_id):
         keys = ApiKey.objects.filter(lookup_id=created.key.lookup_id)

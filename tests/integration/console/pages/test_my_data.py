@@ -14,7 +14,7 @@ from tenants.policy.document import DEFAULT_POLICY, serialize_policy
 from tenants.policy.operations import set_policy
 from tenants.privacy.consent.consent import NO_CONSENT, UserConsent
 from tenants.privacy.consent.queries import get_own_consent
-from tests.fixtures.companies import ACME, Cast, Company, make_company
+from tests.fixtures.companies import ACME_PEOPLE, Cast, Company, make_company
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.queries import few_queries
 
@@ -26,7 +26,7 @@ CONSENT_FORM = {"agrees": "on", "wording": ["content-capture-1", "training-1"]}
 @pytest.fixture
 def consenting_company() -> Company:
     """Make a company whose policy allows content capture and training. No user has consented."""
-    company = make_company("acme", ACME)
+    company = make_company("acme", ACME_PEOPLE)
     content_capture = {"consent_text": "tenant-1", "retention_days": 30, "training": True}
     set_policy(
         actor=company.platform,

@@ -14,20 +14,20 @@ from tenants.identity.api_keys.scopes import serialize_scopes
 from tenants.policy.document import serialize_policy
 from tenants.policy.operations import set_policy
 from tenants.policy.queries import find_policy_in_force
-from tests.fixtures.companies import ACME, Cast, Company, make_company, make_key
+from tests.fixtures.companies import ACME_PEOPLE, Cast, Company, make_company, make_key
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.queries import few_queries
 
 
 @pytest.fixture
 def company() -> Company:
-    return make_company("initech", ACME)
+    return make_company("initech", ACME_PEOPLE)
 
 
 @pytest.fixture
-def ada(company: Company, sign_in_now: SignIn) -> Client:
+def ada(company: Company, sign_in_with_step_up: SignIn) -> Client:
     """Return the developer's browser."""
-    return sign_in_now(company.developer)
+    return sign_in_with_step_up(company.developer)
 
 
 def change_policy(company: Company, **changes: Any) -> None:

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from tenants.base.permissions import Role
 from tenants.identity.teams.operations import add_team_member
-from tests.fixtures.companies import ACME, GLOBEX, Company, make_company
+from tests.fixtures.companies import ACME_PEOPLE, GLOBEX_PEOPLE, Company, make_company
 from tests.fixtures.users import make_team
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.queries import MAX_QUERIES, few_queries
@@ -22,7 +22,7 @@ HTMX_HEADERS = {"HX-Request": "true"}
 
 @pytest.fixture
 def company() -> Company:
-    return make_company("initech", ACME)
+    return make_company("initech", ACME_PEOPLE)
 
 
 @pytest.fixture
@@ -97,7 +97,7 @@ def test_a_developer_sees_only_their_own_figures(busy_company: Company, sign_in:
 
 
 def test_another_tenant_does_not_see_the_figures(busy_company: Company, sign_in: SignIn) -> None:
-    other_company = make_company("globex", GLOBEX)
+    other_company = make_company("globex", GLOBEX_PEOPLE)
 
     page = performance_page(sign_in(other_company.administrator))
 

@@ -3,19 +3,19 @@
 import pytest
 
 from tenants.base.permissions import Role
-from tests.fixtures.companies import ACME, Company, make_company
+from tests.fixtures.companies import ACME_PEOPLE, Company, make_company
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.test_members import role_of
 
 
 @pytest.fixture
 def company() -> Company:
-    return make_company("initech", ACME)
+    return make_company("initech", ACME_PEOPLE)
 
 
-def test_an_owner_transfers_the_ownership(company: Company, sign_in_now: SignIn) -> None:
+def test_an_owner_transfers_the_ownership(company: Company, sign_in_with_step_up: SignIn) -> None:
     path = f"/members/{company.developer.user_id}"
-    owner = sign_in_now(company.people[Role.OWNER])
+    owner = sign_in_with_step_up(company.people[Role.OWNER])
 
     assert f'href="{path}/transfer"' in owner.get(path).content.decode()
     assert "Transfer ownership to Ada?" in owner.get(f"{path}/transfer").content.decode()
@@ -38,10 +38,10 @@ def test_the_transfer_of_ownership_asks_for_the_password_when_saving(
 
 
 def test_only_an_owner_transfers_the_ownership_and_not_to_themselves(
-    company: Company, sign_in_now: SignIn
+    company: Company, sign_in_with_step_up: SignIn
 ) -> None:
     olga, ada = company.people[Role.OWNER], company.developer
-    administrator, owner = sign_in_now(company.administrator), sign_in_now(olga)
+    administrator, owner = sign_in_with_step_up(company.administrator), sign_in_with_step_up(olga)
 
     assert administrator.post(f"/members/{ada.user_id}/transfer").status_code == 403
     assert owner.post(f"/members/{olga.user_id}/transfer").status_code == 403

@@ -15,7 +15,7 @@ from tenants.models import AuditEntry
 from tenants.policy.document import DEFAULT_POLICY, parse_policy, serialize_policy
 from tenants.policy.operations import set_policy
 from tenants.policy.queries import find_policy_in_force, get_policy
-from tests.fixtures.companies import ACME, Cast, Company, make_company
+from tests.fixtures.companies import ACME_PEOPLE, Cast, Company, make_company
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.forms import parse_form, post_form
 from tests.integration.console.pages.queries import MAX_QUERIES, few_queries
@@ -34,7 +34,7 @@ OTHER_AUTHORS_REASON = "somebody else"
 
 @pytest.fixture
 def company() -> Company:
-    return make_company("acme", ACME)
+    return make_company("acme", ACME_PEOPLE)
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from tenants.fleet.pools.assignments import KnownPool, PoolSharing
 from tenants.fleet.pools.model_catalog import NewModel, publish_model, withdraw_model
 from tenants.models import CapabilityChange
 from tenants.policy.queries import find_policy_in_force
-from tests.fixtures.companies import ACME, Company, make_company
+from tests.fixtures.companies import ACME_PEOPLE, Company, make_company
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.forms import parse_form, post_form
 from tests.integration.console.pages.test_policies import set_policy_fields, submit_policy_form
@@ -22,7 +22,7 @@ from tests.integration.console.pages.test_policies import set_policy_fields, sub
 
 @pytest.fixture
 def company() -> Company:
-    return make_company("acme", ACME)
+    return make_company("acme", ACME_PEOPLE)
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.models import PolicyOverrideVersion
 from tenants.policy.document import DEFAULT_POLICY
 from tenants.policy.overrides.queries import load_effective_policy
-from tests.fixtures.companies import ACME, GLOBEX, Company, make_company
+from tests.fixtures.companies import ACME_PEOPLE, GLOBEX_PEOPLE, Company, make_company
 from tests.fixtures.users import make_team
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.forms import parse_form, post_form
@@ -18,7 +18,7 @@ from tests.integration.console.pages.queries import few_queries
 
 @pytest.fixture
 def company() -> Company:
-    return make_company("acme", ACME)
+    return make_company("acme", ACME_PEOPLE)
 
 
 @pytest.fixture
@@ -122,7 +122,7 @@ def assert_override_is_not_found(client: Client, path: str) -> None:
 
 
 def test_another_tenants_users_and_teams_are_not_found(alice: Client) -> None:
-    globex = make_company("globex", GLOBEX)
+    globex = make_company("globex", GLOBEX_PEOPLE)
 
     assert_override_is_not_found(alice, override_path(globex.developer))
     assert_override_is_not_found(alice, f"/policies/overrides/team/{make_team(globex)}")

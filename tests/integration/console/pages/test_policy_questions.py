@@ -5,7 +5,7 @@ from html import unescape
 import pytest
 from django.test import Client
 
-from tests.fixtures.companies import ACME, Company, make_company
+from tests.fixtures.companies import ACME_PEOPLE, Company, make_company
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.override_forms import save_override
 from tests.integration.console.pages.queries import few_queries
@@ -13,7 +13,7 @@ from tests.integration.console.pages.queries import few_queries
 
 @pytest.fixture
 def company() -> Company:
-    return make_company("acme", ACME)
+    return make_company("acme", ACME_PEOPLE)
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from tenants.policy.queries import find_policy_in_force
 from tenants.privacy.consent.consent import UserConsent
 from tenants.privacy.consent.consent_texts import TENANT_CONSENT_VERSION
 from tenants.privacy.consent_lifecycle import ConsentChoice, set_consent
-from tests.fixtures.companies import ACME, Cast, Company, Person, make_company
+from tests.fixtures.companies import ACME_PEOPLE, Cast, Company, Person, make_company
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.forms import parse_form
 from tests.integration.console.pages.queries import few_queries
@@ -31,7 +31,7 @@ CURRENT_CONSENT_TEXTS = frozenset({"content-capture-1", "training-1"})
 
 @pytest.fixture
 def company() -> Company:
-    return make_company("acme", ACME)
+    return make_company("acme", ACME_PEOPLE)
 
 
 @pytest.fixture
@@ -50,9 +50,9 @@ def consenting_company(company: Company) -> Company:
 
 
 @pytest.fixture
-def alice(company: Company, sign_in_now: SignIn) -> Client:
+def alice(company: Company, sign_in_with_step_up: SignIn) -> Client:
     """Return the browser of Alice, the administrator."""
-    return sign_in_now(company.administrator)
+    return sign_in_with_step_up(company.administrator)
 
 
 def person_path(person: Person) -> str:
@@ -227,9 +227,9 @@ def test_erasing_a_user_requires_their_address_and_a_reason(
 
 
 def test_an_auditor_can_neither_export_nor_erase_a_users_data(
-    cast: Cast, sign_in_now: SignIn
+    cast: Cast, sign_in_with_step_up: SignIn
 ) -> None:
-    client = sign_in_now(cast.acme.people[Role.AUDITOR])
+    client = sign_in_with_step_up(cast.acme.people[Role.AUDITOR])
     path = person_path(cast.acme.developer)
 
     assert client.get(path).status_code == 403

@@ -31,7 +31,7 @@ from tenants.privacy.retention.queries import (
     list_data_class_statuses,
     list_holds,
 )
-from tests.fixtures.companies import ACME, Cast, Company, make_company, make_completion
+from tests.fixtures.companies import ACME_PEOPLE, Cast, Company, make_company, make_completion
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.queries import few_queries
 
@@ -50,13 +50,13 @@ NEW_DAYS = {"days": "90", "reason": "Annex 2", "expected_version": "0"}
 
 @pytest.fixture
 def company() -> Company:
-    return make_company("acme", ACME)
+    return make_company("acme", ACME_PEOPLE)
 
 
 @pytest.fixture
-def alice(company: Company, sign_in_now: SignIn) -> Client:
+def alice(company: Company, sign_in_with_step_up: SignIn) -> Client:
     """Return the browser of Alice, the administrator."""
-    return sign_in_now(company.administrator)
+    return sign_in_with_step_up(company.administrator)
 
 
 def read_retention_days(company: Company, data_class: DataClass = DataClass.USAGE) -> int:

@@ -9,7 +9,7 @@ from django.utils import timezone
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.permissions import Role
 from tenants.models import ApiKey, AuditEntry, Tenant
-from tests.fixtures.companies import ACME, Company, make_company, make_key
+from tests.fixtures.companies import ACME_PEOPLE, Company, make_company, make_key
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.queries import few_queries
 from tests.integration.console.pages.usage_rows import add_requests, roll_up
@@ -19,13 +19,13 @@ pytestmark = pytest.mark.usefixtures("stopped_clock")  # so that no month ends d
 
 @pytest.fixture
 def company() -> Company:
-    return make_company("initech", ACME)
+    return make_company("initech", ACME_PEOPLE)
 
 
 @pytest.fixture
-def client(company: Company, sign_in_now: SignIn) -> Client:
+def client(company: Company, sign_in_with_step_up: SignIn) -> Client:
     """Return the administrator's browser."""
-    return sign_in_now(company.administrator)
+    return sign_in_with_step_up(company.administrator)
 
 
 def test_seats_are_listed_without_figures_until_an_administrator_shows_single_users(
@@ -77,9 +77,9 @@ def test_an_invalid_minimum_group_size_is_refused(
 
 
 def test_changing_the_minimum_group_size_needs_a_reason_and_the_permission(
-    company: Company, client: Client, sign_in_now: SignIn
+    company: Company, client: Client, sign_in_with_step_up: SignIn
 ) -> None:
-    auditor = sign_in_now(company.people[Role.AUDITOR])
+    auditor = sign_in_with_step_up(company.people[Role.AUDITOR])
     form = {"min_users": "2", "reason": ""}
 
     assert client.post("/privacy/small-groups", form).status_code == 400

@@ -19,7 +19,7 @@ from tenants.compliance.tenant_closing import begin_closing
 from tenants.identity.members.tenant_status import set_status
 from tenants.models import Tenant
 from tests.fakes.billing import make_budget, make_customer
-from tests.fixtures.companies import ACME, Company, make_company
+from tests.fixtures.companies import ACME_PEOPLE, Company, make_company
 
 if TYPE_CHECKING:
     from tests.integration.console.conftest import SignIn
@@ -33,7 +33,7 @@ _BANNER = b"service-stop"  # the CSS class
 
 @pytest.fixture
 def company() -> Company:
-    return make_company("stopped", ACME)
+    return make_company("stopped", ACME_PEOPLE)
 
 
 def set_statuses(company: Company, *statuses: TenantStatus) -> None:
@@ -143,7 +143,7 @@ def test_a_used_up_budget_of_the_tenant_is_shown_until_its_limit_is_raised(
 def test_a_soft_budget_and_another_tenants_budget_show_no_banner(
     company: Company, sign_in: SignIn
 ) -> None:
-    other_company = make_company("other", ACME)
+    other_company = make_company("other", ACME_PEOPLE)
     for tenant, is_hard in ((company, False), (other_company, True)):
         make_customer(tenant)
         make_budget(tenant, limit_micros=1_000_000, is_hard=is_hard)

@@ -93,8 +93,10 @@ def test_the_search_finds_only_what_the_role_may_open(cast: Cast, sign_in: SignI
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: str(entry.title))
-def test_each_search_entry_opens(cast: Cast, sign_in_now: SignIn, entry: SearchEntry) -> None:
-    client = sign_in_now(cast.acme.people[Role.OWNER])
+def test_each_search_entry_opens(
+    cast: Cast, sign_in_with_step_up: SignIn, entry: SearchEntry
+) -> None:
+    client = sign_in_with_step_up(cast.acme.people[Role.OWNER])
 
     assert client.get(entry.url.partition("#")[0]).status_code == 200
 

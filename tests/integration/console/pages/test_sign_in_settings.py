@@ -18,7 +18,7 @@ from tenants.identity.sso.operations import OidcProviderConfig, set_provider
 from tenants.identity.sso.queries import SignInRules, get_rules
 from tenants.identity.teams.operations import create_team
 from tenants.models import ScimGroup
-from tests.fixtures.companies import ACME, Cast, Company, make_company
+from tests.fixtures.companies import ACME_PEOPLE, Cast, Company, make_company
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.queries import few_queries
 
@@ -32,13 +32,13 @@ VALID_PROVIDER = {
 
 @pytest.fixture
 def company() -> Company:
-    return make_company("initech", ACME)
+    return make_company("initech", ACME_PEOPLE)
 
 
 @pytest.fixture
-def client(company: Company, sign_in_now: SignIn) -> Client:
+def client(company: Company, sign_in_with_step_up: SignIn) -> Client:
     """Return the owner's browser."""
-    return sign_in_now(company.people[Role.OWNER])
+    return sign_in_with_step_up(company.people[Role.OWNER])
 
 
 def find_sign_in_rules(company: Company) -> SignInRules:
@@ -77,9 +77,9 @@ def test_anonymous_visitors_are_redirected_to_sign_in() -> None:
     ],
 )
 def test_only_an_owner_sees_and_opens_the_provider_forms(
-    cast: Cast, sign_in_now: SignIn, role: Role, status: int
+    cast: Cast, sign_in_with_step_up: SignIn, role: Role, status: int
 ) -> None:
-    client = sign_in_now(cast.acme.people[role])
+    client = sign_in_with_step_up(cast.acme.people[role])
     is_owner = role is Role.OWNER
 
     overview = client.get("/sign-in-settings")
@@ -100,9 +100,11 @@ def test_only_an_owner_sees_and_opens_the_provider_forms(
     ],
 )
 def test_an_administrator_cannot_change_sign_in_settings(
-    company: Company, sign_in_now: SignIn, path: str
+    company: Company, sign_in_with_step_up: SignIn, path: str
 ) -> None:
-    answer = sign_in_now(company.administrator).post(f"/sign-in-settings/{path}", VALID_PROVIDER)
+    answer = sign_in_with_step_up(company.administrator).post(
+        f"/sign-in-settings/{path}", VALID_PROVIDER
+    )
 
     assert answer.status_code == 403
     assert find_sign_in_rules(company) == SignInRules(is_mfa_required=False, provider=None)
@@ -135,12 +137,12 @@ def test_an_invalid_domain_gets_an_error_message(
 
 
 def test_another_tenants_domain_and_token_are_not_found(
-    company: Company, cast: Cast, sign_in_now: SignIn
+    company: Company, cast: Cast, sign_in_with_step_up: SignIn
 ) -> None:
     now = timezone.now()
     domain = claim_domain(actor=company.platform, name="initech.example", now=now)
     scim_token = create_scim_token(actor=company.platform, name="Okta", now=now)
-    client = sign_in_now(cast.acme.people[Role.OWNER])
+    client = sign_in_with_step_up(cast.acme.people[Role.OWNER])
 
     for path in (f"domains/{domain.id}/verify", f"domains/{domain.id}/release"):
         assert client.post(f"/sign-in-settings/{path}").status_code == 404

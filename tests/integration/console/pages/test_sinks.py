@@ -21,7 +21,7 @@ from tenants.compliance.audit_sinks.queries import SinkView, list_sinks
 from tenants.models import AuditSink
 from tenants.security.audit.queries import find_head
 from tests.fakes.siem_servers import Hook, webhook
-from tests.fixtures.companies import ACME, GLOBEX, Company, make_company
+from tests.fixtures.companies import ACME_PEOPLE, GLOBEX_PEOPLE, Company, make_company
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.queries import few_queries
 
@@ -36,7 +36,7 @@ def _loopback_may_be_called(settings: Any) -> None:
 
 @pytest.fixture
 def company() -> Iterator[Company]:
-    company = make_company("initech", ACME)
+    company = make_company("initech", ACME_PEOPLE)
     yield company
     # Tests of the delivery must not deliver to these sinks, whose servers have ended.
     with tenant_scope(company.tenant_id):
@@ -44,9 +44,9 @@ def company() -> Iterator[Company]:
 
 
 @pytest.fixture
-def alice(company: Company, sign_in_now: SignIn) -> Client:
+def alice(company: Company, sign_in_with_step_up: SignIn) -> Client:
     """Return the browser of Alice, the administrator."""
-    return sign_in_now(company.administrator)
+    return sign_in_with_step_up(company.administrator)
 
 
 @pytest.fixture
@@ -241,11 +241,11 @@ def test_deleting_a_sink_asks_for_confirmation_and_reports_success(
 
 @pytest.mark.parametrize("action", ["", "/test", "/replay", "/delete"])
 def test_another_tenants_sink_is_not_found(
-    company: Company, alice: Client, sign_in_now: SignIn, hook: Hook, action: str
+    company: Company, alice: Client, sign_in_with_step_up: SignIn, hook: Hook, action: str
 ) -> None:
     post_sink(alice, hook)
     (sink,) = list_audit_sinks(company)
-    bob = sign_in_now(make_company("hooli", GLOBEX).administrator)
+    bob = sign_in_with_step_up(make_company("hooli", GLOBEX_PEOPLE).administrator)
 
     for sink_id in (sink.id, uuid.uuid4()):
         send = bob.post if action else bob.get

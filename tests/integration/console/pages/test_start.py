@@ -12,7 +12,14 @@ from tenants.base.permissions import Role
 from tenants.identity.api_keys.playground import create_playground_key
 from tenants.identity.teams.operations import create_team
 from tenants.models import ApiKey
-from tests.fixtures.companies import ACME, GLOBEX, Cast, Company, make_company, make_key
+from tests.fixtures.companies import (
+    ACME_PEOPLE,
+    GLOBEX_PEOPLE,
+    Cast,
+    Company,
+    make_company,
+    make_key,
+)
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.queries import few_queries
 
@@ -24,7 +31,7 @@ _CARD = "This card disappears when you complete all steps."
 
 @pytest.fixture
 def company() -> Company:
-    return make_company("initech", GLOBEX)
+    return make_company("initech", GLOBEX_PEOPLE)
 
 
 def list_done_steps(client: Client) -> list[str]:
@@ -140,7 +147,7 @@ def test_the_search_finds_only_objects_that_the_user_may_see(
 def test_the_search_finds_nothing_of_another_tenant(company: Company, sign_in: SignIn) -> None:
     lookup_id = make_key(company, company.developer, name="Zyzzyva").key.lookup_id
     administrator = sign_in(company.administrator)
-    stranger = sign_in(make_company("hooli", ACME).administrator)
+    stranger = sign_in(make_company("hooli", ACME_PEOPLE).administrator)
 
     for query in ("zyzzyva", f"cpk_live_{lookup_id}"):
         assert search(administrator, query) == [f"/keys/{lookup_id}"]

@@ -22,7 +22,7 @@ from tenants.policy.document import parse_policy, serialize_policy
 from tenants.policy.operations import set_policy
 from tenants.policy.queries import get_policy
 from tests.fakes.console_client import Client
-from tests.fixtures.companies import ACME, Cast, Company, make_company
+from tests.fixtures.companies import ACME_PEOPLE, Cast, Company, make_company
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.forms import parse_form
 from tests.integration.console.pages.step_up import with_recent_step_up
@@ -32,7 +32,7 @@ CONFIRM = "/account/confirm?next="
 
 @pytest.fixture
 def company() -> Company:
-    return make_company("initech", ACME)
+    return make_company("initech", ACME_PEOPLE)
 
 
 @pytest.fixture

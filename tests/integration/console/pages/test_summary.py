@@ -21,8 +21,8 @@ from tenants.policy.data_classes import DATA_CLASSES, DataClass
 from tenants.privacy.retention.operations import set_rule
 from tests.fakes import billing
 from tests.fixtures.companies import (
-    ACME,
-    GLOBEX,
+    ACME_PEOPLE,
+    GLOBEX_PEOPLE,
     Company,
     make_company,
     make_key,
@@ -186,7 +186,7 @@ def test_each_fault_is_an_alert(company: Company, sign_in: SignIn) -> None:
         ("warn", "1 service key expires soon."),
     ]
     assert list_alerts(sign_in(company.people[Role.BILLING])) == []
-    assert list_alerts(sign_in(make_company("hooli", ACME).administrator)) == []
+    assert list_alerts(sign_in(make_company("hooli", ACME_PEOPLE).administrator)) == []
 
 
 def test_a_second_certificate_that_expires_later_prevents_the_alert(
@@ -225,7 +225,7 @@ def test_a_used_up_budget_is_an_alert_until_its_limit_changes(
 
 
 def test_setting_a_retention_period_completes_its_step(sign_in: SignIn) -> None:
-    company = make_company("initech", GLOBEX)
+    company = make_company("initech", GLOBEX_PEOPLE)
     client = sign_in(company.administrator)
     before = summary_page(client)
 

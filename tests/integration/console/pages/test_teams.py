@@ -13,7 +13,7 @@ from tenants.identity.members.search import MemberFilter, search_members
 from tenants.identity.teams.operations import MAX_NAME_CHARS, add_team_member, create_team
 from tenants.identity.teams.queries import TeamView
 from tenants.identity.teams.search import TeamFilter, find_teams
-from tests.fixtures.companies import GLOBEX, Cast, Company, make_company
+from tests.fixtures.companies import GLOBEX_PEOPLE, Cast, Company, make_company
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.queries import few_queries
 
@@ -22,13 +22,13 @@ UNKNOWN_ID = uuid.UUID(int=0)
 
 @pytest.fixture
 def company() -> Company:
-    return make_company("initech", GLOBEX)
+    return make_company("initech", GLOBEX_PEOPLE)
 
 
 @pytest.fixture
-def client(company: Company, sign_in_now: SignIn) -> Client:
+def client(company: Company, sign_in_with_step_up: SignIn) -> Client:
     """Return the administrator's browser."""
-    return sign_in_now(company.administrator)
+    return sign_in_with_step_up(company.administrator)
 
 
 @pytest.fixture
@@ -68,10 +68,10 @@ def test_anonymous_visitors_are_redirected_to_sign_in(path: str) -> None:
     ],
 )
 def test_each_role_sees_only_the_actions_that_it_may_take(
-    cast: Cast, sign_in_now: SignIn, role: Role, status: int, may_change: bool
+    cast: Cast, sign_in_with_step_up: SignIn, role: Role, status: int, may_change: bool
 ) -> None:
     team = make_team(cast.acme, f"Team of the {role}")
-    client = sign_in_now(cast.acme.people[role])
+    client = sign_in_with_step_up(cast.acme.people[role])
     team_page = client.get(f"/teams/{team.id}")
 
     assert client.get("/teams").status_code == team_page.status_code == status
@@ -100,9 +100,9 @@ def test_the_billing_role_does_not_see_members_addresses(cast: Cast, sign_in: Si
 
 @pytest.mark.parametrize("path", ["", "/rename", "/delete"])
 def test_another_tenants_team_is_not_found(
-    platform_team: TeamView, cast: Cast, sign_in_now: SignIn, path: str
+    platform_team: TeamView, cast: Cast, sign_in_with_step_up: SignIn, path: str
 ) -> None:
-    client = sign_in_now(cast.globex.administrator)
+    client = sign_in_with_step_up(cast.globex.administrator)
 
     foreign_team = client.get(f"/teams/{platform_team.id}{path}")
     unknown_team = client.get(f"/teams/{UNKNOWN_ID}{path}")
@@ -118,9 +118,9 @@ def test_an_invalid_cursor_of_a_teams_members_is_a_bad_request(
 
 
 def test_another_tenant_cannot_change_a_team(
-    company: Company, platform_team: TeamView, cast: Cast, sign_in_now: SignIn
+    company: Company, platform_team: TeamView, cast: Cast, sign_in_with_step_up: SignIn
 ) -> None:
-    client = sign_in_now(cast.globex.administrator)
+    client = sign_in_with_step_up(cast.globex.administrator)
     path = f"/teams/{platform_team.id}"
     colleague_form = {"email": cast.globex.developer.email}
 

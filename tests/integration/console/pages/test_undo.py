@@ -40,9 +40,9 @@ def company() -> Company:
 
 
 @pytest.fixture
-def owner(company: Company, sign_in_now: SignIn) -> Client:
+def owner(company: Company, sign_in_with_step_up: SignIn) -> Client:
     """Return the owner's browser."""
-    return sign_in_now(company.people[Role.OWNER])
+    return sign_in_with_step_up(company.people[Role.OWNER])
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,12 +191,12 @@ def test_undo_does_not_restore_a_webhook_that_is_no_longer_allowed(
 
 
 def test_another_tenant_and_a_developer_cannot_undo_a_change(
-    undo_case: UndoCase, company: Company, cast: Cast, sign_in_now: SignIn
+    undo_case: UndoCase, company: Company, cast: Cast, sign_in_with_step_up: SignIn
 ) -> None:
     undo = find_undo_path(undo_case.change(undo_case.values[0]))
     after = undo_case.state()
 
-    sign_in_now(company.developer).post(undo)
-    sign_in_now(cast.globex.administrator).post(undo)
+    sign_in_with_step_up(company.developer).post(undo)
+    sign_in_with_step_up(cast.globex.administrator).post(undo)
 
     assert undo_case.state() == after

@@ -14,7 +14,7 @@ from caret.foundation.postgres.tenant_scope import tenant_scope
 from console.layout.lists import csv_response, list_page
 from tenants.base.permissions import Role
 from tenants.models import AuditEntry
-from tests.fixtures.companies import ACME, GLOBEX, Company, make_company, make_completion
+from tests.fixtures.companies import ACME_PEOPLE, Company, make_company, make_completion
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.queries import MAX_QUERIES, few_queries
 from tests.integration.console.pages.usage_rows import (
@@ -30,7 +30,7 @@ PAGES = ["/usage", "/usage/quality", "/usage/requests"]
 
 @pytest.fixture
 def company(stopped_clock: datetime) -> Company:  # so that no hour ends during a test
-    return make_company("initech", ACME)
+    return make_company("initech", ACME_PEOPLE)
 
 
 @pytest.fixture
@@ -340,7 +340,7 @@ def test_a_developer_sees_only_their_own_requests(busy_company: Company, sign_in
 
 
 def test_another_tenant_does_not_see_the_requests(busy_company: Company, sign_in: SignIn) -> None:
-    client = sign_in(make_company("globex", GLOBEX).administrator)
+    client = sign_in(make_company("globex", ACME_PEOPLE).administrator)
     request_id = make_completion(busy_company, busy_company.developer)
 
     assert links_to_requests(usage_page(client, "/usage/requests")) == []
