@@ -28,7 +28,6 @@ def console(services: Services, **settings: str) -> Iterator[int]:
         [sys.executable, "manage.py", "console"],
         cwd=REPOSITORY,
         env={**os.environ, **services.process_mark, **own_settings},
-        stderr=subprocess.PIPE,
     )
     try:
         wait_until(lambda: process.poll() is not None or _is_healthy(port), timeout_s=_START_S)
@@ -36,7 +35,7 @@ def console(services: Services, **settings: str) -> Iterator[int]:
         yield port
     finally:
         process.terminate()
-        process.communicate(timeout=120)
+        process.wait(timeout=120)
 
 
 def _is_healthy(port: int) -> bool:
