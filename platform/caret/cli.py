@@ -13,7 +13,8 @@ from caret.foundation.environment import BadSetting
 from caret.local.errors import ExitCode, ServiceFailed, StartupError
 
 # New objects before a garbage collection; Python's default is 700. A start creates many objects and
-# little garbage: with the default, collections take a fifth of the CPU time of Django's start.
+# little garbage: with the default, collections take a quarter of the CPU time of Django's start.
+# The limit holds until the command ends. Gateways then schedule their collections themselves.
 _GC_THRESHOLD: Final = 100_000
 
 

@@ -32,9 +32,9 @@ class ApiKey(models.Model):
     owner = models.ForeignKey(
         User, null=True, on_delete=models.PROTECT, db_index=False, related_name="+"
     )
-    # created_by: the user who created the key. issued_by: the user to whom the current key text was
-    # shown. If the request was made with another API key, the user is the `issued_by` of that key.
-    # None: the platform, an operator, or unknown. The migration adds foreign keys to memberships.
+    # `created_by` created the key, and `issued_by` saw the current key text. If another API key was
+    # used for this, both are the `issued_by` of that key. None: the platform, an operator, or
+    # unknown. The migration adds foreign keys to memberships.
     created_by = models.ForeignKey(
         User, null=True, on_delete=models.PROTECT, db_index=False, related_name="+"
     )

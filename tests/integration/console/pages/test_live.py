@@ -158,9 +158,10 @@ def test_no_listener_is_left_when_a_socket_closes_early() -> None:
 
 
 def counting_broadcaster() -> tuple[LiveBroadcaster[int], list[Actor]]:
-    """Return a broadcaster of the number of readings, and the actors for whom it has read.
+    """Return a broadcaster, and the list of the actors of its readings.
 
-    Each group of viewers gets one reading only, because the broadcaster sleeps forever after it.
+    Each reading is the number of readings so far. Each group of viewers gets only one, because the
+    broadcaster then sleeps forever.
     """
     read_for: list[Actor] = []
 
