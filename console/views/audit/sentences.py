@@ -81,6 +81,7 @@ AREAS: Final = (
             "second_factor.added": _("{target} added a second factor: {factor}."),
             "second_factor.removed": _("{target} removed a second factor: {factor}."),
             "second_factor.renewed": _("{target} renewed a second factor: {factor}."),
+            "second_factor.reset": _("{actor} reset a second factor of {target}: {factor}."),
             "mfa.required": _("{actor} made a second factor mandatory."),
             "mfa.made_optional": _("{actor} made a second factor optional."),
             "identity_provider.set": _("{actor} configured the identity provider."),
