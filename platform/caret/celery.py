@@ -78,40 +78,42 @@ app.conf.task_create_missing_queues = False
 # The schedule is kept in memory, because two beats could conflict over a file. A restart of beat
 # restarts all intervals. So no interval is longer than a few hours: a task with an interval of a
 # day would never run if beat were restarted every day.
-app.conf.beat_scheduler = "caret.foundation.celery_scheduler:ClockJumpSafeScheduler"
+app.conf.beat_scheduler = "tenants.base.worker.beat_scheduler:OneWaitingRunScheduler"
 app.conf.beat_schedule = {
-    # All times are seconds. A task expires if no worker starts it in time. Then beat sends the next
-    # one after the usual interval.
+    # All times are seconds. A run of a task expires if no worker starts it in time. While a run
+    # waits, beat sends no other run of this task. So tasks with an interval of seconds may wait for
+    # 30 s, in which even a busy worker reaches them. If a killed worker loses a message, the next
+    # run also waits for this time.
     "ingest-usage": {
         "task": "tenants.usage.tasks.ingest_usage",
         "schedule": 1.0,
-        "options": {"expires": 2.0},
+        "options": {"expires": 30.0},
     },
     "republish-snapshots": {
         "task": "tenants.fleet.tasks.republish_snapshots",
         "schedule": 5.0,
-        "options": {"expires": 10.0},
+        "options": {"expires": 30.0},
     },
     "run-retrieval-worker": {
         "task": "tenants.privacy.tasks.run_retrieval_worker",
         "schedule": 1.0,
-        "options": {"expires": 2.0},
+        "options": {"expires": 30.0},
     },
     "process-leak-reports": {
         "task": "tenants.identity.tasks.process_leak_reports",
         "schedule": 5.0,
-        "options": {"expires": 10.0},
+        "options": {"expires": 30.0},
     },
     "build-public-code-index": {
         "task": "tenants.fleet.tasks.build_public_code_index",
         "schedule": 5.0,
-        "options": {"expires": 10.0},
+        "options": {"expires": 30.0},
     },
     # A user waits for the e-mail.
     "mail-reset-links": {
         "task": "tenants.identity.tasks.mail_reset_links",
         "schedule": 1.0,
-        "options": {"expires": 2.0},
+        "options": {"expires": 30.0},
     },
     "revoke-idle-keys": {
         "task": "tenants.identity.tasks.revoke_idle_keys",
@@ -121,7 +123,7 @@ app.conf.beat_schedule = {
     "ingest-content": {
         "task": "tenants.privacy.tasks.ingest_content",
         "schedule": 2.0,
-        "options": {"expires": 4.0},
+        "options": {"expires": 30.0},
     },
     # Withdrawn content is unreadable at once; this task deletes its objects.
     "clean-up-content": {
@@ -216,12 +218,12 @@ app.conf.beat_schedule = {
     "run-export-jobs": {
         "task": "tenants.compliance.tasks.run_export_jobs",
         "schedule": 2.0,
-        "options": {"expires": 4.0},
+        "options": {"expires": 30.0},
     },
     "run-long-export-jobs": {
         "task": "tenants.compliance.tasks.run_long_export_jobs",
         "schedule": 2.0,
-        "options": {"expires": 4.0},
+        "options": {"expires": 30.0},
     },
     "clean-up-exports": {
         "task": "tenants.compliance.tasks.clean_up_exports",
@@ -249,7 +251,7 @@ app.conf.beat_schedule = {
     "deliver-audit-entries": {
         "task": "tenants.compliance.tasks.deliver_audit_entries",
         "schedule": 5.0,
-        "options": {"expires": 5.0},
+        "options": {"expires": 30.0},
     },
 }
 
@@ -285,8 +287,13 @@ _began_s: Final[dict[str, float]] = {}  # start times of this process's tasks, b
 
 
 @task_prerun.connect  # type: ignore[untyped-decorator]
-def _on_task_started(task_id: str, **_: Any) -> None:
+def _on_task_started(task_id: str, task: Task, **_: Any) -> None:
+    # Imported here: the settings must be loaded first.
+    from tenants.base.worker.beat_scheduler import mark_started
+
     _began_s[task_id] = time.monotonic()
+    with suppress(redis.RedisError):  # the mark expires
+        mark_started(task.name)
 
 
 @task_postrun.connect  # type: ignore[untyped-decorator]

@@ -18,8 +18,8 @@ def running_worker(
 ) -> Iterator[Path]:
     """Run the worker with these additional settings, and yield the path of its log in `folder`.
 
-    It serves only this queue. Otherwise, on a busy machine, the tasks of all queues could take
-    longer than their intervals, so that each task would expire before the worker can start it.
+    It serves only this queue. Otherwise, on a busy machine, the tasks of other queues would delay
+    the test.
     """
     log = folder / "worker.log"
     paths = os.pathsep.join([str(ROOT), str(ROOT / "platform")])

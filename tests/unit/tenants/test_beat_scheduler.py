@@ -10,7 +10,7 @@ from datetime import timedelta
 import pytest
 from celery import Celery
 
-from caret.foundation.celery_scheduler import ClockJumpSafeScheduler
+from tenants.base.worker.beat_scheduler import ClockJumpSafeScheduler
 from tests.fakes.clock import FakeClock
 
 HOUR_MS = 3_600_000
