@@ -2,8 +2,7 @@
 
 `caret.celery` has the queues and intervals of the tasks. A task that may take longer than its
 interval has a `redis_lock`, so that it does not occupy several workers. A repeated run of a task is
-harmless, with one exception: each run of scrape_gateways adds a minute to the replica seconds. A
-lock would not prevent this, because the runs may follow each other.
+harmless.
 """
 
 from celery import shared_task

@@ -6,6 +6,7 @@ the counts are restored for the days that still have records, but replica second
 
     caret:pools:days              hash    day -> encoded counts by pool
     caret:pools:replica-seconds   hash    day|pool -> replica seconds
+    caret:pools:replica-seconds-at string Unix time in ms until which replica seconds were added
     caret:pools:last-full-recount string  "1"; expires a day after all days were counted
 
 Replica seconds are the seconds in which replicas were not down, added up over the pool's replicas.
@@ -30,6 +31,7 @@ from tenants.usage.rollups.sql import COUNT_POOLS
 
 DAYS: Final = "caret:pools:days"
 REPLICA_SECONDS: Final = "caret:pools:replica-seconds"
+REPLICA_SECONDS_AT: Final = "caret:pools:replica-seconds-at"
 ALL_COUNTED: Final = "caret:pools:last-full-recount"
 MAX_DAYS: Final = 90  # days that are counted, today included
 _RECENT_DAYS: Final = 3  # counted in each run; older days once a day
@@ -38,6 +40,7 @@ _QUERIED_TIME: Final = timedelta(days=7)
 # The time in a request's ID differs from the time of the request by less than this.
 _MAX_ID_DEVIATION: Final = timedelta(seconds=60)
 _SECONDS_PER_DAY: Final = 86_400
+_MAX_RECORDED_S: Final = 60  # interval of the task
 # Other values in Redis were not written by this module.
 _DIGITS: Final = re.compile(rb"[0-9]{1,15}")
 logger = structlog.get_logger(__name__)
@@ -111,12 +114,23 @@ def read_pool_usage(store: redis.Redis, *, num_days: int, now: datetime) -> dict
 def record_replica_seconds(
     store: redis.Redis, installation: InstallationStatus, *, now: datetime
 ) -> None:
-    """Add 60 replica seconds for each replica that is not down. Called each minute.
+    """Add the seconds since the last call for each replica that is not down. Called each minute.
 
-    They are divided among the pools that the replica belongs to. Raises redis.RedisError.
+    At most a minute is added: after a gap, nobody knows whether the replicas were up. A repeated
+    call adds almost nothing. The seconds are divided among the pools that the replica belongs to.
+    Raises redis.RedisError.
     """
-    for pool, seconds in _compute_replica_seconds(installation, duration_s=60).items():
+    duration_s = _advance_recorded_until(store, now)
+    for pool, seconds in _compute_replica_seconds(installation, duration_s=duration_s).items():
         store.hincrby(REPLICA_SECONDS, f"{now.astimezone(UTC).date().isoformat()}|{pool}", seconds)
+
+
+def _advance_recorded_until(store: redis.Redis, now: datetime) -> int:
+    """Return the seconds since the last call, from 0 to 60. The first call returns 60."""
+    previous_ms = cast(Any, store.set(REPLICA_SECONDS_AT, to_unix_ms(now), get=True))
+    if previous_ms is None or not _DIGITS.fullmatch(previous_ms):
+        return _MAX_RECORDED_S
+    return min(max(round((to_unix_ms(now) - int(previous_ms)) / 1000), 0), _MAX_RECORDED_S)
 
 
 def read_replica_seconds(

@@ -21,6 +21,7 @@ from tenants.fleet.pools.daily_usage import (
     ALL_COUNTED,
     DAYS,
     REPLICA_SECONDS,
+    REPLICA_SECONDS_AT,
     PoolCounts,
     count_pool_usage,
     count_recent_pool_usage,
@@ -47,9 +48,9 @@ pytestmark = pytest.mark.usefixtures("stopped_clock")
 
 @pytest.fixture(autouse=True)
 def _delete_counts() -> Iterator[None]:
-    connect_to_redis().delete(DAYS, REPLICA_SECONDS, ALL_COUNTED)
+    connect_to_redis().delete(DAYS, REPLICA_SECONDS, REPLICA_SECONDS_AT, ALL_COUNTED)
     yield
-    connect_to_redis().delete(DAYS, REPLICA_SECONDS, ALL_COUNTED)
+    connect_to_redis().delete(DAYS, REPLICA_SECONDS, REPLICA_SECONDS_AT, ALL_COUNTED)
 
 
 @pytest.fixture
@@ -196,6 +197,33 @@ def test_replica_seconds_are_recorded(gateway: Gateway) -> None:
     # 3 * 2 * 30 s.
     seconds = read_replica_seconds(connect_to_redis(), num_days=7, now=now)
     assert seconds == {now.date(): {"demo-fast": 180, "demo-quality": 180}}
+
+
+def test_a_repeated_minute_is_recorded_once(gateway: Gateway) -> None:
+    now = datetime(2026, 3, 1, 12, tzinfo=UTC)
+    installation = read_installation_status(now=now)
+
+    for after_s in (0, 0, 60, 40):  # the clock goes back before the last call
+        record_replica_seconds(
+            connect_to_redis(), installation, now=now + timedelta(seconds=after_s)
+        )
+
+    # 120 s of 2 replicas: a minute before the first call, and a minute after it.
+    seconds = read_replica_seconds(connect_to_redis(), num_days=7, now=now)
+    assert seconds == {now.date(): {"demo-fast": 120, "demo-quality": 120}}
+
+
+def test_a_gap_is_recorded_as_a_minute(gateway: Gateway) -> None:
+    now = datetime(2026, 3, 1, 12, tzinfo=UTC)
+    installation = read_installation_status(now=now)
+
+    for minute in (0, 10):
+        record_replica_seconds(
+            connect_to_redis(), installation, now=now + timedelta(minutes=minute)
+        )
+
+    seconds = read_replica_seconds(connect_to_redis(), num_days=7, now=now)
+    assert seconds == {now.date(): {"demo-fast": 120, "demo-quality": 120}}
 
 
 def _store_counts(pool: str, counts: PoolCounts, *, replica_hours: float) -> None:
