@@ -4,7 +4,7 @@ The control plane writes it to Redis after each commit that changes it, and gate
 
     caret:snapshots                 hash     tenant ID -> encoded TenantSnapshot
     caret:snapshots:versions        hash     tenant ID -> version (decimal)
-    caret:snapshots:changes         counter  incremented by every publication; gateways poll it
+    caret:snapshots:changes         counter  raised by every publication; gateways poll it
     caret:snapshots:changed         channel  tenant ID; wakes gateways at once
     caret:snapshots:home-last-seen  marker   exists if the region's relay has recently reached the
                                              home region; only in regions without a control plane
@@ -32,12 +32,16 @@ HOME_LAST_SEEN: Final = "caret:snapshots:home-last-seen"
 
 # KEYS: snapshots, versions, changes. ARGV: tenant ID, version, encoded snapshot, channel. Returns 1
 # if the snapshot was published, 0 if Redis already had this version or a newer one.
+# The counter is at least the time in microseconds. So it never has an earlier value again, not even
+# after Redis lost its data or restored older data.
 PUBLISH_SCRIPT: Final = """
 local current = tonumber(redis.call('HGET', KEYS[2], ARGV[1]) or '-1')
 if current >= tonumber(ARGV[2]) then return 0 end
 redis.call('HSET', KEYS[1], ARGV[1], ARGV[3])
 redis.call('HSET', KEYS[2], ARGV[1], ARGV[2])
-redis.call('INCR', KEYS[3])
+local now = redis.call('TIME')
+local changes = tonumber(redis.call('GET', KEYS[3]) or '0') + 1
+redis.call('SET', KEYS[3], string.format('%.0f', math.max(changes, now[1] * 1000000 + now[2])))
 redis.call('PUBLISH', ARGV[4], ARGV[1])
 return 1
 """

@@ -129,6 +129,27 @@ def test_a_publication_notifies_gateways_and_increases_the_counter_of_changes(
     assert int(connection.get(CHANGES) or 0) > count_before
 
 
+@pytest.mark.parametrize("restored_by", [None, -2], ids=["lost", "restored"])
+def test_the_counter_of_changes_never_has_an_earlier_value_again(
+    acme: Company, restored_by: int | None
+) -> None:
+    """Otherwise a gateway could take the snapshots that followed a loss for those it has read."""
+    connection = redis_connection.connect_to_redis()
+    make_key(acme, acme.developer)
+    seen_count = int(connection.get(CHANGES) or 0)
+
+    connection.delete(CHANGES)
+    if restored_by is not None:  # Redis has older data again
+        connection.set(CHANGES, seen_count + restored_by)
+    counts = set()
+    for _ in range(3):
+        make_key(acme, acme.developer)
+        counts.add(int(connection.get(CHANGES) or 0))
+
+    assert len(counts) == 3
+    assert min(counts) > seen_count
+
+
 def _is_subscribed(connection: redis.Redis) -> bool:
     ((_channel, num_subscribers),) = connection.pubsub_numsub(CHANGED)
     return bool(num_subscribers)
