@@ -41,7 +41,7 @@ class AuditEntryResponse(ResponseSchema):
 
 
 class EntryList(PageResponse):
-    items: Items[AuditEntryResponse]  # newest first
+    items: Items[AuditEntryResponse]  # newest first, by `sequence`
 
 
 class AuditQuery(PageQuery):

@@ -42,13 +42,13 @@ class AuditEntry(models.Model):
 
     class Meta:
         constraints: ClassVar = [
-            # Readers: exports and sinks, which read ranges of entries.
+            # Readers: list_entries; exports and sinks, which read ranges of entries.
             models.UniqueConstraint(fields=["tenant", "sequence"], name="audit_entry_sequence"),
             RowSecurity(name="audit_entry_tenant", privileges=APPEND_ONLY),
             DeletableAfter(name="audit_entry_age", column="at", days=366),
         ]
         indexes: ClassVar = [
-            # Reader: list_entries; the first and last entry of an exported period.
+            # Readers: list_entries of a period; the first and last entry of an exported period.
             models.Index(fields=["tenant", "at", "id"], name="audit_entry_at"),
             # Reader: list_entries of one target.
             models.Index(fields=["tenant", "target", "at"], name="audit_entry_target"),

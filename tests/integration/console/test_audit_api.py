@@ -47,6 +47,21 @@ def list_rows(client: Client, **query: Any) -> list[dict[str, Any]]:
     return items
 
 
+def test_entries_are_listed_in_the_order_of_the_chain_if_the_clock_is_set_back(
+    company: Company, auditor: Client
+) -> None:
+    for days_ago in (0, 3, 1):
+        record_test_change(company.administrator.actor, days_ago=days_ago)
+
+    # The pages have two entries each.
+    page = auditor.get(f"{PATH}?action=test.done&limit=2").json()
+    rest = list_rows(auditor, action="test.done", limit=2, cursor=page["next_cursor"])
+
+    sequences = [entry["sequence"] for entry in page["items"] + rest]
+    assert len(sequences) == 3
+    assert sequences == sorted(sequences, reverse=True)
+
+
 def test_entries_are_listed_newest_first_with_actor_and_address(
     company: Company, auditor: Client
 ) -> None:
