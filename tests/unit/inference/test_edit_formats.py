@@ -40,6 +40,19 @@ def test_a_recent_edit_is_a_diff_in_the_prompt() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("removed", "added", "header"),
+    [("", "a\nb\n", "@@ -4,0 +4,2 @@"), ("a\n", "", "@@ -4,1 +4,0 @@")],
+    ids=["inserted", "deleted"],
+)
+def test_a_recent_edit_names_its_first_line_like_the_training_data(
+    removed: str, added: str, header: str
+) -> None:
+    edit = RecentEdit("a.py", start_line=3, removed=removed, added=added)
+
+    assert f"```diff\n{header}\n" in ZETA.render_edit(edit)
+
+
 def test_only_line_breaks_end_the_lines_of_a_recent_edit() -> None:
     edit = RecentEdit("a.c", start_line=0, removed="int a;\r\n", added="int a;\f\nint b;")
 

@@ -58,7 +58,9 @@ _ZETA_CURSOR: Final = "<|user_cursor_is_here|>"
 def _render_zeta_edit(edit: RecentEdit) -> str:
     removed, added = _split_lines(edit.removed), _split_lines(edit.added)
     lines = [f"-{line}" for line in removed] + [f"+{line}" for line in added]
-    first = edit.start_line + 1  # diffs count lines from 1
+    # Diffs count lines from 1. If no line was removed, unified diffs name the line before the added
+    # ones. The training data does not: Zed wrote it with imara-diff, which always names the first.
+    first = edit.start_line + 1
     header = f"@@ -{first},{len(removed)} +{first},{len(added)} @@"
     diff = "\n".join([header, *lines])
     return f'User edited "{edit.path}":\n```diff\n{diff}\n\n```\n\n'
