@@ -55,7 +55,7 @@ _ERROR_RESPONSES: Final = {  # by status
     409: _ErrorResponse(
         "Conflict",
         "The resource is not in a state that allows this, or it has changed.",
-        "conflict",
+        "version_conflict",
         "The current version is 7, not 6. Reload and try again.",
     ),
     412: _ErrorResponse(

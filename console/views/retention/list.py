@@ -146,8 +146,11 @@ def undo(
             reason=reason_of_undoing(version),
             now=timezone.now(),
         )
-    except (Conflict, InvalidValue):
+    except Conflict:
         text = gettext("Not undone: someone has changed this retention period since.")
+        messages.error(request, text)
+    except InvalidValue:
+        text = gettext("Not undone: the previous values are no longer valid.")
         messages.error(request, text)
     else:
         text = gettext("%(title)s: retention set back to %(days)s days.")

@@ -10,7 +10,7 @@ from django.db import IntegrityError, transaction
 from caret.contracts.pricing import BudgetScope
 from caret.foundation.ids import UserId, uuid7
 from caret.foundation.postgres.tenant_scope import tenant_scope
-from tenants.base.errors import Conflict, InvalidValue, NotFound
+from tenants.base.errors import Conflict, InvalidValue, NotFound, VersionConflict
 from tenants.base.money import MAX_MICROS
 from tenants.base.permissions import Permission
 from tenants.billing.budgets.limits import require_budget_limit_per_user
@@ -133,11 +133,7 @@ def _find_budget_row(actor: Actor, budget_id: UUID, version: int) -> Budget:
     if budget is None:
         raise NotFound("This budget does not exist.")
     if budget.version != version:
-        raise Conflict(
-            "The current version is {held}, not {version}. Reload and try again.",
-            held=budget.version,
-            version=version,
-        )
+        raise VersionConflict(current_version=budget.version, expected_version=version)
     return budget
 
 

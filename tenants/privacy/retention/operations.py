@@ -6,7 +6,7 @@ from datetime import datetime
 
 from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant_scope
-from tenants.base.errors import Conflict, InvalidValue, NotFound
+from tenants.base.errors import Conflict, InvalidValue, NotFound, VersionConflict
 from tenants.base.permissions import Permission
 from tenants.base.validation.text import require_reason, validate_text
 from tenants.base.validation.time_bounds import validate_datetime
@@ -106,11 +106,7 @@ def _put_in_force(
         current = load_rule(data_class, tenant_id=actor.tenant_id)
         version = current.version or 0
         if expected_version not in (None, version):
-            raise Conflict(
-                "The current version is {version}, not {expected_version}. Reload and try again.",
-                version=version,
-                expected_version=expected_version,
-            )
+            raise VersionConflict(current_version=version, expected_version=expected_version)
         RetentionRule.objects.create(
             tenant_id=actor.tenant_id,
             data_class=data_class,
@@ -194,7 +190,7 @@ def release_hold(*, actor: Actor, hold_id: uuid.UUID, reason: str, now: datetime
             actor=actor,
             action="hold.released",
             target=f"hold:{hold_id}",
-            change=({"is_in_force": 1}, {"is_in_force": 0}),
+            change=({"is_in_force": True}, {"is_in_force": False}),
             reason=reason,
             now=now,
         )

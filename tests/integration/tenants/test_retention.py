@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from caret.foundation.crypto.signing import BadSignature
 from caret.foundation.postgres.tenant_scope import tenant_scope
-from tenants.base.errors import Conflict, Forbidden, InvalidValue, NotFound
+from tenants.base.errors import Conflict, Forbidden, InvalidValue, NotFound, VersionConflict
 from tenants.base.permissions import Role
 from tenants.base.signatures.signing_keys import load_signing_keys
 from tenants.models import AuditEntry, PurgeRun, UsageRecord
@@ -273,8 +273,9 @@ def test_a_concurrent_change_of_a_rule_is_a_conflict(company: Company) -> None:
     change = partial(set_rule, actor=owner(company), data_class=USAGE, reason="x", now=NOW)
     change(days=90, expected_version=0)  # 0: there is no rule yet
 
-    with pytest.raises(Conflict):
+    with pytest.raises(VersionConflict) as exc_info:
         change(days=80, expected_version=0)
+    assert (exc_info.value.current_version, exc_info.value.expected_version) == (1, 0)
 
 
 def test_a_change_requires_a_reason(company: Company) -> None:

@@ -203,6 +203,11 @@ def test_a_hold_is_placed_listed_and_released(company: Company, alice: Client) -
     assert hold.until.isoformat() == "2026-02-01T00:00:00+00:00"  # the end of the last day
     (hold,) = list_holds(actor=company.administrator.actor, limit=5, cursor=None).rows
     assert hold.released_at is not None
+    with tenant_scope(company.tenant_id):
+        entry = AuditEntry.objects.get(action="hold.released")
+    # As text, because True equals 1.
+    assert str(entry.before) == "{'is_in_force': True}"
+    assert str(entry.after) == "{'is_in_force': False}"
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.permissions import Role
 from tenants.billing.budgets.queries import read_page_of_budgets
 from tenants.identity.teams.queries import find_team
-from tenants.models import AuditEntry
+from tenants.models import AuditEntry, RetentionRule
 from tenants.policy.data_classes import DataClass
 from tenants.policy.overrides.queries import load_effective_policy
 from tenants.policy.queries import find_policy_in_force
@@ -184,6 +184,28 @@ def test_undo_does_not_restore_a_webhook_that_is_no_longer_allowed(
     form = {"limit": "20", "is_hard": "", "webhook_url": "", "version": str(budget.version)}
     undo = find_undo_path(owner.post(f"/budgets/{budget.id}/edit", form, follow=True))
     settings.PRIVATE_TARGETS = []
+
+    page = owner.post(undo, follow=True).content.decode()
+
+    assert "Not undone: the previous values are no longer valid." in page
+
+
+def test_undo_does_not_restore_a_retention_period_that_is_no_longer_allowed(
+    company: Company, owner: Client
+) -> None:
+    with tenant_scope(company.tenant_id):
+        RetentionRule.objects.create(
+            tenant_id=company.tenant_id,
+            data_class=DataClass.USAGE,
+            version=1,
+            days=1,
+            reason="of an earlier release",
+            created_at=timezone.now(),
+        )
+    form = {"days": "90", "reason": "annex", "expected_version": "1"}
+    undo = find_undo_path(
+        owner.post(f"/retention/classes/{DataClass.USAGE.value}", form, follow=True)
+    )
 
     page = owner.post(undo, follow=True).content.decode()
 
