@@ -24,6 +24,15 @@ def validate_text(field: str, text: str) -> None:
         raise InvalidValue(field, "This text contains characters that are not allowed.")
 
 
+def validate_printable(field: str, text: str) -> None:
+    """Check that people can see each character of a one-line text. Raises InvalidValue.
+
+    Postgres can store each text that passes.
+    """
+    if not text.isprintable():
+        raise InvalidValue(field, "Remove invisible characters, such as tabs and line breaks.")
+
+
 def parse_reason(text: str) -> str:
     """Return the reason without surrounding whitespace; it may be empty. Raises InvalidValue."""
     validate_text("reason", text)

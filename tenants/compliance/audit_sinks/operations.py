@@ -16,7 +16,7 @@ from django.db import IntegrityError, transaction
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Conflict, InvalidValue
 from tenants.base.permissions import Permission
-from tenants.base.validation.text import validate_text
+from tenants.base.validation.text import validate_printable
 from tenants.compliance.audit_sinks.backoff import compute_sink_backoff
 from tenants.compliance.audit_sinks.delivery import Destination, SinkDeliveryError
 from tenants.compliance.audit_sinks.endpoint import SinkAddress, parse_address
@@ -222,12 +222,13 @@ def _insert_sink(
 
 
 def _read_name(text: str) -> str:
-    validate_text("name", text)
-    if not 1 <= len(text.strip()) <= MAX_NAME_CHARS or not text.isprintable():
+    name = text.strip()
+    if not 1 <= len(name) <= MAX_NAME_CHARS:
         raise InvalidValue(
             "name", "Enter a sink name of 1 to {most} characters.", most=MAX_NAME_CHARS
         )
-    return text.strip()
+    validate_printable("name", name)
+    return name
 
 
 def _choose_cursor(from_sequence: int, last: int) -> int:

@@ -17,7 +17,7 @@ from django.utils.crypto import constant_time_compare, salted_hmac
 
 from tenants.base.errors import Conflict, InvalidValue, NotFound
 from tenants.base.operator_roles import WRITE_ROLES, OperatorRole
-from tenants.base.validation.text import is_storable, validate_text
+from tenants.base.validation.text import is_storable, validate_printable
 from tenants.fleet.operators import totp
 from tenants.models import Operator
 
@@ -59,8 +59,11 @@ def create_operator(*, handle: str, name: str, role: OperatorRole, now: datetime
         raise InvalidValue(
             "handle", "Enter 2 to 20 lower-case letters and digits, starting with a letter."
         )
-    validate_text("name", name)
-    row = Operator(handle=handle, name=name.strip()[:_MAX_NAME_CHARS], role=role, created_at=now)
+    name = name.strip()
+    if not 1 <= len(name) <= _MAX_NAME_CHARS:
+        raise InvalidValue("name", "Enter a name of 1 to {most} characters.", most=_MAX_NAME_CHARS)
+    validate_printable("name", name)
+    row = Operator(handle=handle, name=name, role=role, created_at=now)
     credentials = _renew_credentials(row)
     try:
         with transaction.atomic():

@@ -13,7 +13,7 @@ from caret.contracts.api_key import KeyKind
 from caret.contracts.ip_allowlist import contains_all, parse_network
 from caret.foundation.ids import UserId
 from tenants.base.errors import Forbidden, InvalidValue
-from tenants.base.validation.text import is_storable
+from tenants.base.validation.text import validate_printable
 from tenants.identity.api_keys.scopes import DEFAULT_SCOPES, KeyScope, list_modes, list_permissions
 from tenants.security.authorization.actor import Actor
 
@@ -39,10 +39,11 @@ class KeyRequest:
 def validate_key_request(new: KeyRequest, now: datetime) -> KeyRequest:
     """Return the request with its name and networks in normalized form. Raises InvalidValue."""
     name = new.name.strip()
-    if not 1 <= len(name) <= MAX_NAME_CHARS or not (name.isprintable() and is_storable(name)):
+    if not 1 <= len(name) <= MAX_NAME_CHARS:
         raise InvalidValue(
             "name", "Enter a key name of 1 to {most} characters.", most=MAX_NAME_CHARS
         )
+    validate_printable("name", name)
     if (new.owner_id is None) != (new.kind is KeyKind.SERVICE):
         raise InvalidValue("owner_id", "Only service keys have no owner. All other keys need one.")
     check_expiry(new.expires_at, now)

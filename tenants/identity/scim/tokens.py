@@ -16,6 +16,7 @@ from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.bearer_tokens import BearerTokenKind, create_token, parse_token, token_digest
 from tenants.base.errors import Conflict, InvalidValue, NotFound
 from tenants.base.permissions import Permission, Role
+from tenants.base.validation.text import validate_printable
 from tenants.models import ScimToken, Tenant
 from tenants.security.audit.operations import record_change
 from tenants.security.authorization.actor import Actor
@@ -52,10 +53,11 @@ def create_scim_token(*, actor: Actor, name: str, now: datetime) -> CreatedScimT
     """Create a token. Raises Forbidden, InvalidValue, Conflict."""
     actor.require(Permission.WRITE_SIGN_IN_SETTINGS)
     name = name.strip()
-    if not 1 <= len(name) <= MAX_NAME_CHARS or not name.isprintable():
+    if not 1 <= len(name) <= MAX_NAME_CHARS:
         raise InvalidValue(
             "name", "Enter a token name of 1 to {most} characters.", most=MAX_NAME_CHARS
         )
+    validate_printable("name", name)
     token = create_token(BearerTokenKind.SCIM, actor.tenant_id)
     with tenant_scope(actor.tenant_id):
         # Locks the tenant, so that concurrent calls cannot exceed the maximum of tokens.

@@ -17,6 +17,7 @@ from caret.foundation.ids import UserId
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Conflict, InvalidValue
 from tenants.base.permissions import Permission
+from tenants.base.validation.text import validate_printable
 from tenants.billing.budgets.limits import require_budget_limit_per_user
 from tenants.identity.teams.queries import TeamView, find_team
 from tenants.models import ScimGroup, Team, TeamMembership
@@ -154,10 +155,11 @@ def _require_not_managed_by_scim(actor: Actor, team_id: uuid.UUID) -> None:
 def _read_name(name: str) -> str:
     """Return the name without surrounding whitespace. Raises InvalidValue."""
     name = name.strip()
-    if not 1 <= len(name) <= MAX_NAME_CHARS or not name.isprintable():
+    if not 1 <= len(name) <= MAX_NAME_CHARS:
         raise InvalidValue(
             "name", "Enter a team name of 1 to {most} characters.", most=MAX_NAME_CHARS
         )
+    validate_printable("name", name)
     return name
 
 

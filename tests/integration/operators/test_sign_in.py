@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from django.conf import settings
-from django.core.management import call_command
+from django.core.management import CommandError, call_command
 from django.utils import timezone
 
 from console.limits.password_hashing import MAX_HASHES, hashing_slot
@@ -277,6 +277,24 @@ def test_the_command_shows_the_credentials_once(capsys: pytest.CaptureFixture[st
     assert handle in account_list
     assert password not in account_list
     assert password not in Operator.objects.get(handle=handle).password
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("x" * 121, "1 to 120 characters"),
+        (" ", "1 to 120 characters"),
+        ("Ola\nNordmann", "invisible characters"),
+    ],
+    ids=["long", "empty", "unprintable"],
+)
+def test_the_command_refuses_an_invalid_name(name: str, message: str) -> None:
+    handle = f"op{secrets.token_hex(4)}"
+
+    with pytest.raises(CommandError, match=message):
+        call_command("manage_operator", "create", handle, "--name", name)
+
+    assert not Operator.objects.filter(handle=handle).exists()
 
 
 def test_without_the_setting_the_operator_pages_do_not_exist() -> None:

@@ -49,6 +49,14 @@ def test_invalid_networks_are_rejected(networks: tuple[str, ...]) -> None:
     assert exc_info.value.field == "networks"
 
 
+@pytest.mark.parametrize("name", ["line\nbreak", "tab\tstop", "nul\0", "surrogate\ud800", "\u200b"])
+def test_an_unprintable_name_has_its_own_message(name: str) -> None:
+    with pytest.raises(InvalidValue, match="invisible characters") as exc_info:
+        validate_key_request(replace(REQUEST, name=name), NOW)
+
+    assert exc_info.value.field == "name"
+
+
 def test_a_key_needs_a_scope() -> None:
     with pytest.raises(InvalidValue) as exc_info:
         validate_key_request(replace(REQUEST, scopes=frozenset()), NOW)
