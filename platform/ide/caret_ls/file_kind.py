@@ -24,8 +24,9 @@ _SECRET_NAME: Final = re.compile(
     | ^service[-_]account.*\.json$ | ^terraform\.tfvars$""",
     re.VERBOSE | re.IGNORECASE,
 )
-# Examples without secrets, although their names look like those of secret files.
-_NO_SECRET: Final = re.compile(r"^\.?env\.(example|sample|template|dist)$", re.IGNORECASE)
+# Examples, whose names look like those of secret files. Developers edit and share them, so they are
+# completed like other files. If one contains an API key or a password, the gateway redacts it.
+_EXAMPLE_NAME: Final = re.compile(r"^\.?env\.(example|sample|template|dist)$", re.IGNORECASE)
 _SECRET_FOLDERS: Final = frozenset({".ssh", ".gnupg", ".aws", ".kube", ".docker"})
 _SECRET_HEAD: Final = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY")
 # Names of files that tools write or that hold no source text.
@@ -61,10 +62,8 @@ def detect_file_kind(path: str, head: str) -> FileKind:
 
 
 def _is_secret(name: str, folders: list[str], head: str) -> bool:
-    if _NO_SECRET.search(name):
-        return False
     return (
-        bool(_SECRET_NAME.search(name))
+        bool(_SECRET_NAME.search(name) and not _EXAMPLE_NAME.search(name))
         or not _SECRET_FOLDERS.isdisjoint(folder.lower() for folder in folders)
         or bool(_SECRET_HEAD.search(head, 0, _HEAD_CHARS))
     )

@@ -23,8 +23,13 @@ def test_files_whose_names_only_sound_secret_are_normal(path: str) -> None:
     assert detect_file_kind(path, "x = 1\n") is FileKind.NORMAL
 
 
-def test_a_private_key_is_detected_by_content() -> None:
-    assert detect_file_kind("notes.txt", "-----BEGIN RSA PRIVATE KEY-----\nM") is FileKind.SECRET
+@pytest.mark.parametrize("path", ["notes.txt", ".env.example"])
+def test_a_private_key_is_detected_by_content(path: str) -> None:
+    assert detect_file_kind(path, "-----BEGIN RSA PRIVATE KEY-----\nM") is FileKind.SECRET
+
+
+def test_an_example_in_a_secret_folder_is_secret() -> None:
+    assert detect_file_kind(".aws/.env.example", "x = 1\n") is FileKind.SECRET
 
 
 @pytest.mark.parametrize(
