@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from django.db.models import Avg, Count, Q, StdDev
+from django.db.models import Avg, Count, StdDev
 
 from caret.contracts.policy import Mode
-from caret.contracts.usage import FinishReason
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.models import UsageRecord
 from tenants.security.authorization.actor import Actor
@@ -27,7 +26,7 @@ from tenants.usage.reports.confidence_intervals import (
     proportion_interval,
 )
 from tenants.usage.reports.filters import build_filter_condition
-from tenants.usage.reports.latency import get_measured_since
+from tenants.usage.reports.latency import WITH_FIRST_TOKEN, get_measured_since
 from tenants.usage.reports.queries import (
     GroupBy,
     ReportKind,
@@ -53,9 +52,6 @@ _COUNTERS: Final = (
     "partially_accepted",
     "checked_30",
     "retained_30",
-)
-_FINISHED: Final = Q(
-    finish_reason__in=[FinishReason.STOP, FinishReason.LENGTH], first_token_ms__isnull=False
 )
 
 
@@ -141,7 +137,7 @@ def _read_mean_latencies(
     Variants of 1 to `min_users` - 1 users are left out. (0 users: only service keys.)
     """
     records = UsageRecord.objects.filter(
-        _FINISHED,
+        WITH_FIRST_TOKEN,
         build_filter_condition(actor, query.filter, is_for_records=True),
         tenant_id=actor.tenant_id,
         occurred_at__gte=since,

@@ -34,9 +34,9 @@ from tenants.usage.rollups.latency_histogram import compute_percentile_ms, merge
 
 # Of a longer period, only the end is measured: sorting the records of three months takes seconds.
 MAX_EXACT: Final = timedelta(days=7)
-_FINISHED: Final = Q(
-    finish_reason__in=[FinishReason.STOP, FinishReason.LENGTH], first_token_ms__isnull=False
-)
+# Completed requests: ended by the model, by the filter at a good point, or at max_tokens.
+COMPLETED: Final = Q(finish_reason__in=[FinishReason.STOP, FinishReason.LENGTH])
+WITH_FIRST_TOKEN: Final = COMPLETED & Q(first_token_ms__isnull=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +82,8 @@ class LatencyReport:
         return _compute_load(self.before)
 
 
-class _Percentiles(Aggregate):
-    """The 50th and the 99th percentile."""
+class MedianAndP99(Aggregate):
+    """The 50th and the 99th percentile, as a list; None: there are no values."""
 
     function = "percentile_cont"
     template = "%(function)s(array[0.5, 0.99]) WITHIN GROUP (ORDER BY %(expressions)s)"
@@ -180,8 +180,8 @@ def _select_measured(
         .annotate(is_current=is_current)
         .values("is_current", "mode")
         .annotate(
-            completed=Count("request_id", filter=_FINISHED),
-            percentiles=_Percentiles("first_token_ms", filter=_FINISHED),
+            completed=Count("request_id", filter=WITH_FIRST_TOKEN),
+            percentiles=MedianAndP99("first_token_ms", filter=WITH_FIRST_TOKEN),
             in_flight_at_replica=Sum(F("num_in_flight_at_replica"), default=0),
             sent=Count("num_in_flight_at_replica"),
         )

@@ -4,20 +4,17 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from django.contrib.postgres.fields import ArrayField
-from django.db.models import Aggregate, Count, FloatField, Max, Q, Subquery, Sum
+from django.db.models import Count, Max, Q, Subquery, Sum
 
-from caret.contracts.usage import FinishReason, OutcomeEvent
+from caret.contracts.usage import OutcomeEvent
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.permissions import Permission
 from tenants.models import Outcome, Tenant, UsageRecord
 from tenants.security.authorization.actor import Actor
 from tenants.usage.reports.filters import filter_visible_records
+from tenants.usage.reports.latency import WITH_FIRST_TOKEN, MedianAndP99
 
 MINUTE: Final = timedelta(minutes=1)
-_FINISHED: Final = Q(
-    finish_reason__in=[FinishReason.STOP, FinishReason.LENGTH], first_token_ms__isnull=False
-)
 _ACCEPTANCES: Final = [OutcomeEvent.ACCEPTED, OutcomeEvent.PARTIALLY_ACCEPTED]
 
 
@@ -33,12 +30,6 @@ class LastMinute:
     # Suggestions accepted in the last minute, as editors report them. None: suppressed, because
     # they were accepted by some users, but by fewer than the tenant's minimum group size.
     accepted: int | None
-
-
-class _LastMinutePercentiles(Aggregate):
-    function = "percentile_cont"
-    template = "%(function)s(array[0.5, 0.99]) WITHIN GROUP (ORDER BY %(expressions)s)"
-    output_field = ArrayField(FloatField())
 
 
 def can_see_accepted(actor: Actor) -> bool:
@@ -59,7 +50,7 @@ def read_last_minute(*, actor: Actor, now: datetime) -> LastMinute:
         )
         totals = records.aggregate(
             requests=Count("*"),
-            percentiles=_LastMinutePercentiles("first_token_ms", filter=_FINISHED),
+            percentiles=MedianAndP99("first_token_ms", filter=WITH_FIRST_TOKEN),
             prompt_tokens_with_cache_info=Sum(
                 "prompt_tokens", filter=Q(cached_tokens__isnull=False), default=0
             ),

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Any, Final
 
-from django.db.models import Aggregate, Count, FloatField, Q, Sum
+from django.db.models import Count, Q, Sum
 from django.db.models.functions import TruncDay, TruncHour
 
 from caret.contracts.usage import FinishReason, OutcomeEvent
@@ -12,17 +12,10 @@ from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.models import Outcome, UsageRecord
 from tenants.security.authorization.actor import Actor
 from tenants.usage.reports.filters import filter_visible_records
+from tenants.usage.reports.latency import COMPLETED, WITH_FIRST_TOKEN, MedianAndP99
 
 RECENT: Final = timedelta(hours=24)
 MAX_DAYS: Final = 90  # of list_usage_by_day
-
-_FINISHED = Q(finish_reason__in=[FinishReason.STOP, FinishReason.LENGTH])
-
-
-class _Percentile(Aggregate):
-    function = "percentile_cont"
-    template = "%(function)s(%(fraction)s) WITHIN GROUP (ORDER BY %(expressions)s)"
-    output_field = FloatField()
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +61,9 @@ def read_recent_usage(*, actor: Actor, now: datetime) -> RecentUsage:
         recent = records.filter(occurred_at__gt=now - RECENT)
         totals = recent.aggregate(
             **_COUNTS,
-            first_token_p50_ms=_Percentile("first_token_ms", filter=_FINISHED, fraction="0.5"),
-            first_token_p99_ms=_Percentile("first_token_ms", filter=_FINISHED, fraction="0.99"),
+            percentiles=MedianAndP99("first_token_ms", filter=WITH_FIRST_TOKEN),
         )
+        p50_ms, p99_ms = totals.pop("percentiles") or (None, None)
         hours = dict(
             records.filter(occurred_at__gte=first_hour)
             .values_list(TruncHour("occurred_at"))
@@ -82,7 +75,13 @@ def read_recent_usage(*, actor: Actor, now: datetime) -> RecentUsage:
             .count()
         )
     hourly = [hours.get(first_hour + timedelta(hours=hour), 0) for hour in range(24)]
-    return RecentUsage(**totals, accepted=accepted, hourly_requests=hourly)
+    return RecentUsage(
+        **totals,
+        accepted=accepted,
+        first_token_p50_ms=p50_ms,
+        first_token_p99_ms=p99_ms,
+        hourly_requests=hourly,
+    )
 
 
 def list_usage_by_day(*, actor: Actor, num_days: int, now: datetime) -> list[UsageDayView]:
@@ -107,7 +106,7 @@ def list_usage_by_day(*, actor: Actor, num_days: int, now: datetime) -> list[Usa
 
 _COUNTS: Final[dict[str, Any]] = {
     "requests": Count("*"),
-    "completed": Count("request_id", filter=_FINISHED),
+    "completed": Count("request_id", filter=COMPLETED),
     "errors": Count("request_id", filter=Q(finish_reason=FinishReason.ERROR)),
     "prompt_tokens_with_cache_info": Sum(
         "prompt_tokens", filter=Q(cached_tokens__isnull=False), default=0
