@@ -23,6 +23,7 @@ _RATE = 20.0  # of the tenant whose keys are revoked
 _ALLOWED_A_SECOND = 2
 _FLOOD_FACTOR = 50  # multiple of the requests that the policy allows
 _NOTED_BEFORE = 60  # requests that have ended before the keys are revoked: after about 3 s
+_NOTED_S = 60.0  # in which these requests must end
 _POLL_S = 0.1
 
 
@@ -59,6 +60,18 @@ class TenantFault(Fault):
     def _is_ours(self, note: Note) -> bool:
         return note.tenant == self.company.load.tenant
 
+    def _wait_for_requests(self, world: World, num: int) -> None:
+        """Wait until this many requests of the tenant have ended. Raises TimeoutError."""
+        deadline_s = time.monotonic() + _NOTED_S
+        while sum(map(self._is_ours, world.notebook.read())) < num:
+            if time.monotonic() > deadline_s:
+                raise TimeoutError("the tenant's first requests did not end")
+            time.sleep(_POLL_S)
+
+    def _is_key_rejected_since(self, world: World, since_s: float) -> bool:
+        notes = world.notebook.since(since_s)
+        return any(self._is_ours(note) and note.is_key_rejected for note in notes)
+
     def _own_details(self, own_notes: Sequence[Note]) -> dict[str, Any]:
         return {}
 
@@ -67,15 +80,20 @@ class TenantFault(Fault):
 class KeyRevocation(TenantFault):
     """The keys of the tenant are revoked while it sends requests."""
 
-    _revoked_s: float = 0.0  # Unix time
+    _revoked_s: float = 0.0  # Unix time; 0: not revoked
 
     def begin(self, world: World) -> None:
         # `super()` without arguments fails in a dataclass with slots.
         TenantFault.begin(self, world)
-        while sum(map(self._is_ours, world.notebook.read())) < _NOTED_BEFORE:
-            time.sleep(_POLL_S)
+        self._wait_for_requests(world, _NOTED_BEFORE)
         self.company.revoke_keys()
         self._revoked_s = time.time()
+
+    def end(self, world: World) -> None:
+        """Raise TimeoutError if no request with a revoked key was rejected."""
+        TenantFault.end(self, world)
+        if self._revoked_s and not self._is_key_rejected_since(world, self._revoked_s):
+            raise TimeoutError("no request with a revoked key was rejected")
 
     def _own_details(self, own_notes: Sequence[Note]) -> dict[str, Any]:
         after_s = [note.at_s - self._revoked_s for note in own_notes if note.is_served]

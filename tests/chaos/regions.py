@@ -82,31 +82,34 @@ class CutLink(TenantFault):
 
     _link: ExitStack = field(default_factory=ExitStack)
     _healed_s: float = 0.0  # Unix time
+    _are_keys_revoked: bool = False
 
     def begin(self, world: World) -> None:
         TenantFault.begin(self, world)
-        deadline_s = time.monotonic() + _READY_S
-        while sum(map(self._is_ours, world.notebook.read())) < _NOTED_BEFORE:
-            if time.monotonic() > deadline_s:
-                raise TimeoutError("the tenant's first requests did not end")
-            time.sleep(_POLL_S)
+        self._wait_for_requests(world, _NOTED_BEFORE)
         first_host, second_host = (world.hosts[name] for name in _LINK)
         self._link.enter_context(
             bad_link(first_host, second_host, CUT, environment=world.home.environment)
         )
         self.company.revoke_keys()
+        self._are_keys_revoked = True
 
     def end(self, world: World) -> None:
+        """Raise TimeoutError if the healed region does not reject the revoked keys."""
         self._link.close()
         self._healed_s = time.time()
-        deadline_s = time.monotonic() + _REFUSED_S
-        while not self._is_refused(world) and time.monotonic() < deadline_s:
-            time.sleep(_POLL_S)
-        TenantFault.end(self, world)
+        try:
+            if self._are_keys_revoked:
+                self._wait_for_rejection(world)
+        finally:
+            TenantFault.end(self, world)
 
-    def _is_refused(self, world: World) -> bool:
-        since = world.notebook.since(self._healed_s)
-        return any(self._is_ours(note) and note.is_key_rejected for note in since)
+    def _wait_for_rejection(self, world: World) -> None:
+        deadline_s = time.monotonic() + _REFUSED_S
+        while not self._is_key_rejected_since(world, self._healed_s):
+            if time.monotonic() > deadline_s:
+                raise TimeoutError("the healed region did not reject the revoked keys")
+            time.sleep(_POLL_S)
 
     def _own_details(self, own_notes: Sequence[Note]) -> dict[str, Any]:
         after_s = [note.at_s - self._healed_s for note in own_notes if note.is_served]
