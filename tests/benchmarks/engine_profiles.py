@@ -31,6 +31,7 @@ from tests.benchmarks.results import Report, median, spread
 _STREAMS: Final = (1, 2, 4, 8, 16)
 _PROMPT_TOKENS: Final = 1_500
 _MAX_PROMPT_TOKENS: Final = 4_000  # then the developer starts again at _PROMPT_TOKENS
+_FILE_DISTANCE_TOKENS: Final = 1_000
 _TYPED_TOKENS: Final = 8
 _MAX_TOKENS: Final = 32
 _SPECULATION: Final = '{"method":"ngram","num_speculative_tokens":4,"prompt_lookup_max":4}'
@@ -82,12 +83,21 @@ def _report_results(
     )
 
 
+def split_files(tokens: list[int], num_streams: int) -> list[list[int]]:
+    """Return a file for each stream; no two begin alike, so no stream uses another's cached blocks.
+
+    Files begin 1,000 tokens apart, and the second half of `tokens` repeats the first one.
+    """
+    begins = range(0, num_streams * _FILE_DISTANCE_TOKENS, _FILE_DISTANCE_TOKENS)
+    length = _MAX_PROMPT_TOKENS + _TYPED_TOKENS
+    assert begins[-1] + length <= len(tokens) // 2, "too few tokens for the streams"
+    return [tokens[begin : begin + length] for begin in begins]
+
+
 async def _run(url: str, tokens: list[int], *, num_streams: int, run_s: float) -> _Times:
     times, engine = _Times(), EngineAddress(url, "demo")
     async with engine_session() as session:
-        # Streams begin at one of eight places, 1,000 tokens apart. (Of 16 streams, two share each
-        # place.) All places are at least _MAX_PROMPT_TOKENS before the end.
-        files = [tokens[(number * 1_000) % 8_000 :] for number in range(num_streams)]
+        files = split_files(tokens, num_streams)
         warm_ups = (
             stream_completion(session, engine, file[:_PROMPT_TOKENS], max_tokens=_MAX_TOKENS)
             for file in files
