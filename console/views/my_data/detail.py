@@ -55,7 +55,7 @@ class ConsentQuestion:
 
     kind: ConsentKind
     title: str
-    wording: ConsentText
+    consent_text: ConsentText
     is_granted: bool
     is_allowed: bool  # the tenant allows its users to consent
     # True only for training: it requires consent to content capture, which the user has not given.
@@ -96,13 +96,13 @@ def agree(request: HttpRequest, member: CurrentMember, kind: str) -> HttpRespons
         content_capture=current_consent.content_capture or not is_training,
         training=current_consent.training or is_training,
     )
-    text_versions = frozenset(request.POST.getlist("wording"))
+    consent_texts = frozenset(request.POST.getlist("wording"))
     if not request.POST.get("agrees"):
         messages.error(request, gettext("To consent, select the checkbox first."))
         return redirect("console:own")
     try:
         set_consent(
-            actor=member.actor, choice=ConsentChoice(new_consent, text_versions), now=timezone.now()
+            actor=member.actor, choice=ConsentChoice(new_consent, consent_texts), now=timezone.now()
         )
     except (Conflict, InvalidValue) as error:
         messages.error(request, translate_error(error))
@@ -131,10 +131,10 @@ def withdraw(request: HttpRequest, member: CurrentMember, kind: str) -> HttpResp
         return render_page(request, member, "console/my_data/withdraw.html", context)
     keeps_content_capture = current_consent.content_capture and consent_kind is ConsentKind.TRAINING
     # Only a yes to the current text counts as consent, so the user has agreed to this version.
-    text_versions = frozenset({USER_CONSENT_VERSIONS[ConsentKind.CONTENT_CAPTURE]})
+    consent_texts = frozenset({USER_CONSENT_VERSIONS[ConsentKind.CONTENT_CAPTURE]})
     choice = ConsentChoice(
         UserConsent(content_capture=keeps_content_capture, training=False),
-        text_versions if keeps_content_capture else frozenset(),
+        consent_texts if keeps_content_capture else frozenset(),
     )
     set_consent(actor=member.actor, choice=choice, now=timezone.now())
     toast(request, _withdrawal_message(consent_kind))
@@ -156,7 +156,7 @@ def _consent_questions(consent: OwnConsent) -> list[ConsentQuestion]:
         ConsentQuestion(
             kind=kind,
             title=str(TITLES[kind]),
-            wording=get_consent_text(version),
+            consent_text=get_consent_text(version),
             is_granted=consent.consent.is_granted(kind),
             is_allowed=consent.allowance.is_granted(kind),
             is_content_capture_missing=kind is ConsentKind.TRAINING

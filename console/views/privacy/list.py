@@ -78,7 +78,7 @@ def overview(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     context = {
         "tabs": tabs(request, member),
         "overview": get_consent_overview(actor=member.actor),
-        "wordings": [
+        "consent_texts": [
             get_consent_text(TENANT_CONSENT_VERSION),
             *map(get_consent_text, USER_CONSENT_VERSIONS.values()),
         ],

@@ -35,7 +35,7 @@ from tests.fixtures.companies import ACME_PEOPLE, GLOBEX_PEOPLE, Company, Person
 
 CAPTURE_CONSENT = UserConsent(content_capture=True, training=False)
 CAPTURE_AND_TRAINING_CONSENT = UserConsent(content_capture=True, training=True)
-CURRENT_TEXT_VERSIONS = frozenset(USER_CONSENT_VERSIONS.values())
+CURRENT_CONSENT_TEXTS = frozenset(USER_CONSENT_VERSIONS.values())
 
 
 @pytest.fixture
@@ -68,10 +68,10 @@ def change_policy(company: Company, **changes: Any) -> None:
 
 
 def save_consent(
-    person: Person, consent: UserConsent, *, text_versions: frozenset[str] = CURRENT_TEXT_VERSIONS
+    person: Person, consent: UserConsent, *, consent_texts: frozenset[str] = CURRENT_CONSENT_TEXTS
 ) -> OwnConsent:
     return set_consent(
-        actor=person.actor, choice=ConsentChoice(consent, text_versions), now=timezone.now()
+        actor=person.actor, choice=ConsentChoice(consent, consent_texts), now=timezone.now()
     )
 
 
@@ -137,14 +137,14 @@ def test_training_without_content_capture_is_refused(consenting_company: Company
 
 
 @pytest.mark.parametrize(
-    "text_versions", [frozenset(), {"content-capture-0"}, {TENANT_CONSENT_VERSION}]
+    "consent_texts", [frozenset(), {"content-capture-0"}, {TENANT_CONSENT_VERSION}]
 )
-def test_consent_requires_the_current_text_version(
-    consenting_company: Company, text_versions: frozenset[str]
+def test_consent_requires_the_current_consent_text(
+    consenting_company: Company, consent_texts: frozenset[str]
 ) -> None:
     with pytest.raises(InvalidValue, match="content-capture-1") as exc_info:
         save_consent(
-            consenting_company.developer, CAPTURE_CONSENT, text_versions=frozenset(text_versions)
+            consenting_company.developer, CAPTURE_CONSENT, consent_texts=frozenset(consent_texts)
         )
 
     assert exc_info.value.field == "consent_texts"
@@ -206,7 +206,7 @@ def test_a_clock_that_jumps_back_does_not_restore_consent(consenting_company: Co
 
     set_consent(
         actor=consenting_company.developer.actor,
-        choice=ConsentChoice(NO_CONSENT, CURRENT_TEXT_VERSIONS),
+        choice=ConsentChoice(NO_CONSENT, CURRENT_CONSENT_TEXTS),
         now=timezone.now() - timedelta(days=1),
     )
 
@@ -278,7 +278,7 @@ def test_the_tenants_ban_on_training_keeps_the_consent_to_capture(
     }
 
 
-def test_a_policy_with_an_unknown_text_version_is_refused(acme: Company) -> None:
+def test_a_policy_with_an_unknown_consent_text_is_refused(acme: Company) -> None:
     with pytest.raises(InvalidValue, match=TENANT_CONSENT_VERSION) as exc_info:
         allow_capture(acme, consent_text="tenant-0")
 
@@ -298,7 +298,7 @@ def test_the_platform_cannot_consent_for_a_user(consenting_company: Company) -> 
     with pytest.raises(Forbidden):
         set_consent(
             actor=consenting_company.platform,
-            choice=ConsentChoice(CAPTURE_CONSENT, CURRENT_TEXT_VERSIONS),
+            choice=ConsentChoice(CAPTURE_CONSENT, CURRENT_CONSENT_TEXTS),
             now=timezone.now(),
         )
 

@@ -19,7 +19,7 @@ from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.queries import few_queries
 
 PAGE = "/account/my-data"
-# `wording` has the versions of the texts that the page shows.
+# `wording` has the versions of the consent texts that the page shows.
 CONSENT_FORM = {"agrees": "on", "wording": ["content-capture-1", "training-1"]}
 
 
@@ -98,10 +98,10 @@ def test_a_user_consents_to_each_kind_separately_and_sees_receipts(
     [
         {"wording": ["content-capture-1"]},  # without the tick
         {"agrees": "on"},
-        {"agrees": "on", "wording": ["content-capture-0"]},  # another wording
+        {"agrees": "on", "wording": ["content-capture-0"]},  # an outdated consent text
     ],
 )
-def test_consent_requires_the_tick_and_the_current_wording(
+def test_consent_requires_the_tick_and_the_current_consent_texts(
     consenting_company: Company, ada: Client, fields: dict[str, object]
 ) -> None:
     answer = ada.post(f"{PAGE}/consent/content_capture", fields, follow=True)
