@@ -1,4 +1,4 @@
-"""Consents, withdrawals and some captured content."""
+"""Demo data: consents, withdrawals and some captured content."""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -20,11 +20,11 @@ from tenants.privacy.content_capture.operations import store_content
 
 # Every third developer consents, in addition to the users with example content.
 _DEVELOPERS_PER_CONSENT: Final = 3
-# This many users, the first who consent, do not withdraw consent during the period. Of the other
-# users who consent, every second one does. `store_example_content` withdraws one more consent
-# after the period.
+# This many users, the first who consent, keep their consent until the end of the demo timeline.
+# After them, every second user withdraws consent. When the timeline has ended,
+# `store_example_content` withdraws the consent of one of the first users.
 _NUM_LASTING_CONSENTS: Final = 4
-# Shares of the period. Each user consents a little later than the previous one. After
+# Shares of the timeline's duration. Each user consents a little later than the previous one. After
 # _NUM_CONSENT_DAYS users, the next user consents on the first day again.
 _FIRST_CONSENT_SHARE: Final = 0.62
 _SHARE_BETWEEN_CONSENTS: Final = 0.02
@@ -66,7 +66,7 @@ def _choose_consent_time(timeline: DemoTimeline, number: int) -> datetime:
 def store_example_content(company: DemoCompany, at: datetime) -> None:
     """Store content of two users who consent. The second one then withdraws consent.
 
-    Called after the events of the period.
+    Called after the events of the timeline.
     """
     first, second = _choose_consenting_users(company)[:_NUM_EXAMPLE_USERS]
     for person in (first, second):

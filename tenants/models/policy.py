@@ -57,7 +57,7 @@ class PolicyOverrideVersion(models.Model):
         db_table = "tenants_policy_override_version"
         # "policy_layer" is an earlier name of overrides. New names would need a migration.
         constraints: ClassVar = [
-            # Reader: read_overrides.
+            # `read_overrides` uses the index of this constraint.
             models.UniqueConstraint(
                 fields=["tenant", "subject_kind", "subject_id", "version"],
                 name="policy_layer_version_once",

@@ -96,7 +96,12 @@ def main(arguments: Sequence[str]) -> int:
 def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--up", type=Path, help="up.json of a running installation")
-    parser.add_argument("--prompts", type=int, default=200, help="number of prompts of each kind")
+    parser.add_argument(
+        "--prompts",
+        type=int,
+        default=200,
+        help=f"prompts of each kind, rounded up to a multiple of {_PROMPTS_PER_ROUND}",
+    )
     return parser.parse_args(arguments)
 
 

@@ -1,6 +1,7 @@
 """Prompts of a given length: pieces of the standard library in random order.
 
-Each prompt looks like code and has a unique first line, so that no prefix is cached.
+Each prompt looks like code. The first line of its prefix is unique, so that no prefix is cached.
+Only the short suffix, which is the same in all prompts and stands before the prefix, can be cached.
 """
 
 import random

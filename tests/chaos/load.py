@@ -65,6 +65,7 @@ def running_clients(world: World, tenant_loads: Sequence[TenantLoad]) -> Iterato
     load = Load(world.gateway_urls(), tuple(tenant_loads), str(notes))
     log = (world.home.paths.logs / "clients.log").open("ab")
     command = (sys.executable, "-m", "tests.chaos.clients", msgspec.json.encode(load).decode())
+    # The process starts in the network of the host `clients`, so that network faults affect it.
     with log, world.hosts["clients"].entered():
         process = subprocess.Popen(
             dying_with_parent(command),

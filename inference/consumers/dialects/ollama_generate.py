@@ -32,7 +32,8 @@ from inference.errors import BadRequest, CompletionError, UnknownModel
 
 
 class Options(msgspec.Struct, frozen=True):
-    # The most tokens to generate. None or below 0: the mode's default. 0: respond without text.
+    # The most tokens to generate. None or below 0: the mode's default. 0: a warm-up,
+    # which is answered without text.
     num_predict: int | None = None
     stop: Stops = None
     # For chats only; other completions ignore the following fields.
@@ -106,11 +107,11 @@ def build_final_fields(trace: RequestTrace) -> dict[str, Any]:
     """Return the arguments for FinalFields."""
     engine_ms = trace.engine_ms or 0.0
     first_text_ms = trace.first_token_ms or trace.total_ms  # without text, `eval_duration` is 0
-    is_loading = trace.arrival.draft.is_warm_up
+    is_warm_up = trace.arrival.draft.is_warm_up
     return {
         "model": trace.model_name,
         "created_at": format_time(trace.arrival),
-        "done_reason": "load" if is_loading else ollama_done_reason(trace),
+        "done_reason": "load" if is_warm_up else ollama_done_reason(trace),
         "total_duration": _to_nanoseconds(trace.total_ms),
         "prompt_eval_count": trace.prompt_tokens,
         "prompt_eval_duration": _to_nanoseconds(engine_ms),
@@ -142,6 +143,8 @@ def parse_request(body: bytes) -> ParsedRequest:
         max_tokens=options.num_predict,
         stop=normalize_stops(options.stop),
     )
+    # `draft.is_warm_up`: `num_predict` is 0. A request without prompt and suffix only asks to load
+    # the model. It counts as a warm-up, too, with nothing to prefill.
     is_warm_up = draft.is_warm_up or not (request.prompt or request.suffix)
     trigger = Trigger.PREFETCH if is_warm_up else Trigger.AUTOMATIC
     return ParsedRequest(

@@ -17,16 +17,18 @@ from inference.context.tokenization.bpe import make_bpe_encoder
 from inference.context.tokenization.split_points import AFTER_NEWLINE, BEFORE_NEWLINE, SplitRule
 
 _MAX_WORDS: Final = 2_000  # in the library's word cache
-# Filler words are this stem and three letters, which is enough for 17,576 different words. The stem
-# is in no vocabulary, because the cache may skip words of the vocabulary.
+# Filler words are this stem and three letters, which is enough for 17,576 different words. The
+# cache may skip words that the vocabulary contains. So the stem is a text that no vocabulary
+# contains.
 _FILLER_STEM: Final = "qxjzvkwq"
 _FILLER_LETTERS: Final = 3
 
 
 def prefill_word_cache(tokenizer: HfTokenizer) -> None:
-    """Fill the library's word cache, so that it stores no words of tenants. Takes about 30 ms.
+    """Fill the library's word cache. Takes about 30 ms.
 
-    Words are encoded one at a time, because the cache skips words that arrive at the same time.
+    A full cache accepts no more words, so it never stores words of tenants. Words are encoded one
+    at a time, because the cache skips words that arrive at the same time.
     """
     model = tokenizer.model
     if not isinstance(model, models.BPE | models.Unigram):
@@ -117,7 +119,11 @@ class Tokenizer:
         return line[:start], line[start:]
 
     def _last_piece_start(self, line: str) -> int:
-        """Return the start of the last piece that the tokenizer encodes separately."""
+        """Return the start of the last piece that the tokenizer encodes separately.
+
+        If the pre-tokenizer is missing or does not split the line, return the start of the word at
+        the line's end, with the space before it.
+        """
         if self._pre_tokenizer is not None:
             pieces = self._pre_tokenizer.pre_tokenize_str(_replace_surrogates(line))
             if len(pieces) > 1:

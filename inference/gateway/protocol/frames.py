@@ -151,7 +151,7 @@ class CompletionMeta(msgspec.Struct, frozen=True):
     first_token_ms: float | None
     total_ms: float
     time_to_engine_ms: float | None  # until the request went to the engine, assembly included
-    assemble_ms: float | None
+    assemble_ms: float | None  # until the prompt was assembled
     engine_ms: float | None  # from the request to the engine until its first token
     prompt_tokens: int
     cached_tokens: int | None

@@ -63,7 +63,8 @@ local function take_back_ended_leases(key)
     local name = fields[i]
     if string.sub(name, 1, 8) == 'gateway:' and name ~= gateway then
       local lease = decode_lease(fields[i + 1])
-      -- No lease ends that late, unless the clock was set back.
+      -- The lease has ended. Or it ends later than a new lease would, because the clock was set
+      -- back since it was made.
       if lease[ENDS] <= now or lease[ENDS] > now + lease_us then
         units = units + lease[HELD]
         lease[HELD] = 0
@@ -101,7 +102,8 @@ for i, key in ipairs(KEYS) do
     local unspent = math.max(0, lease[HELD] - spent)
     local beyond = math.max(0, spent - lease[HELD])
     used = used - unspent
-    -- Units of a rate that were spent beyond the lease do not count: they come back by themselves.
+    -- While Redis is unavailable, a gateway can spend more than its lease. If these units are of a
+    -- rate, they do not count: they come back by themselves.
     if not is_rate and beyond > 0 then
       -- The ledger may have added this spending already (`raised`).
       local known = math.min(beyond, tonumber(fields[2] or '0'))
@@ -111,19 +113,27 @@ for i, key in ipairs(KEYS) do
       end
     end
 
-    local function limit_used_and_count_free()
+    local function clamp_used()
       if is_rate then
         used = math.min(capacity, math.max(0, used))
       end
+    end
+    local function count_free_units()
       return math.max(0, math.floor(capacity - used + 1e-6))
     end
-    local has_lease = fields[3]  -- false: this gateway has never had a lease of this bucket
-    local is_scarce = has_lease and limit_used_and_count_free() < wanted_units
-    -- `take_back_ended_leases` reads all leases, which takes long.
-    if not has_lease or is_scarce then
+    -- `take_back_ended_leases` reads all leases, which takes long. So it is called only if units
+    -- are scarce, or if the bucket remembers no request of this gateway. A restarted gateway has a
+    -- new name: its first call also deletes what the bucket remembers of gateways that are gone.
+    local must_take_back = not fields[3]
+    if fields[3] then
+      clamp_used()
+      must_take_back = count_free_units() < wanted_units
+    end
+    if must_take_back then
       used = used - take_back_ended_leases(key)
     end
-    local units, held = limit_used_and_count_free(), 0
+    clamp_used()
+    local units, held = count_free_units(), 0
     if units >= needed_units then
       -- Leave three quarters of the other units to the other gateways.
       local spare = math.floor((units - needed_units) / 4)

@@ -60,9 +60,10 @@ class HardBudget(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
 class SpendingLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     prices: tuple[TokenPrices, ...] = ()  # in ascending order of effective_from_ms
     budgets: tuple[HardBudget, ...] = ()
-    # The budgets of teams and users that count a user's spending. Bit n of the little-endian number
-    # stands for `budgets[n]`. Only the tenant's budget applies to users that are not listed. The
-    # form is compact, because decoding it blocks the event loop of a gateway (ADR 0003).
+    # For each user, the budgets of the user and of the user's teams. Bit n of the little-endian
+    # number stands for `budgets[n]`. Users without such a budget are not listed. The tenant's
+    # own budget has no bit, because it applies to all users. The form is compact, because decoding
+    # it blocks the event loop of a gateway (ADR 0003).
     budgets_of: dict[UserId, bytes] = {}
 
 
@@ -105,9 +106,10 @@ def max_cost_micros(
 ) -> int:
     """Return the highest possible cost of a request, which gateways reserve before it runs.
 
-    It is at least 1, even if the tokens are free. `max_tokens` limits the generated tokens.
-    `prompt_tokens` is the token budget of a prompt; None: the tier's. If cached tokens cost more
-    than other prompt tokens, their price is used for the whole prompt.
+    It is at least 1, so that a budget with nothing left also stops requests whose tokens are free.
+    `max_tokens` limits the generated tokens. `prompt_tokens` is the token budget of a prompt; None:
+    the tier's. If cached tokens cost more than other prompt tokens, their price is used for the
+    whole prompt.
     """
     prompt_price = max(prices.prompt, prices.cached_prompt)
     max_counts = TokenCounts(prompt_tokens or MAX_PROMPT_TOKENS[tier], 0, max_tokens)
@@ -140,8 +142,9 @@ def spend_key(tenant_id: str, budget_id: str, month: str) -> str:
 
     - `used`: the sum that gateways have spent or leased. If the ledger's total is higher, the
       control plane raises `used` to that total.
-    - `raised`: the sum of these raises. If a gateway reports the spending of a raise later, the
-      amount is subtracted from `raised` and is not added to `used` again.
+    - `raised`: the sum of these increases. An increase covers spending that a gateway has not
+      reported yet. When the gateway reports this spending, the amount is subtracted from `raised`,
+      and is not added to `used` a second time.
     - `gateway:NAME`, one for each gateway: its lease (see the gateway's redis_lease_store).
 
     The part of the key in braces selects the node of a Redis cluster.

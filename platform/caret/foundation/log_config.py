@@ -6,8 +6,9 @@ variables of a traceback. Several libraries log URLs at INFO, and the data of ne
 DEBUG, so their loggers are limited to WARNING. Django's messages about responses with an error
 status contain the path, and the path of an invitation link contains a token. Such a message is
 replaced by `request.refused` or, for a status of 500 or above, by `request.failed`. A message of
-Celery about an error is replaced by `task.failed` and the task's name or, if the error was not
-raised by a task, by `celery.failed` and the logger's name.
+Celery about an error is replaced by `task.failed` and the task's name. If the task is tried again,
+the event is `task.retried`. If the error was not raised by a task, it is `celery.failed`, with the
+logger's name.
 """
 
 import logging
@@ -65,16 +66,24 @@ def _replace_message(record: logging.LogRecord) -> bool:
 
     They may quote content. Return True, so that the handler keeps the record.
     """
-    if record.name.startswith("celery.") and record.exc_info:
-        # Only a record about a failed task has `data`, the values for formatting the message.
-        # Others report for example that a message of the broker cannot be decoded.
-        task = getattr(record, "data", {}).get("name")
-        event, name = ("task.failed", task) if task else ("celery.failed", record.name)
-        record.msg, record.args = "%s: %s", (event, name)
+    if record.name.startswith("celery."):
+        _replace_celery_message(record)
     elif record.name.startswith("django.") and (status := getattr(record, "status_code", None)):
         event = "request.failed" if status >= 500 else "request.refused"
         record.msg, record.args = "%s: %s", (event, status)
     return True
+
+
+def _replace_celery_message(record: logging.LogRecord) -> None:
+    # Only a record about a task has `data`, the values for formatting the message. Other errors
+    # report for example that a message of the broker cannot be decoded.
+    data = getattr(record, "data", {})
+    task = data.get("name")
+    if record.exc_info:
+        event, name = ("task.failed", task) if task else ("celery.failed", record.name)
+        record.msg, record.args = "%s: %s", (event, name)
+    elif "exc" in data:  # the text of the error, in a record without the error itself
+        record.msg, record.args = "%s: %s", ("task.retried", task)
 
 
 def _describe_exception(

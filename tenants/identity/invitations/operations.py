@@ -191,7 +191,8 @@ def accept_invitation(*, bearer: InvitationBearer, text: str, now: datetime) -> 
 def _join_team(tenant_id: TenantId, team_id: uuid.UUID, user_id: UserId, now: datetime) -> None:
     """Add the user to the team, if that is still possible.
 
-    The team may have been deleted, be managed through SCIM, or have one hard budget too many.
+    The team may have been deleted, or be managed through SCIM. In the team, the user might also be
+    subject to more hard budgets of teams than the limit allows.
     """
     with suppress(Conflict, NotFound):
         add_team_member(

@@ -128,10 +128,12 @@ def add_member(*, actor: Actor, user_id: UserId, role: Role, now: datetime) -> N
 
 
 def insert_membership(*, tenant_id: TenantId, user_id: UserId, role: Role, now: datetime) -> None:
-    """Insert or reactivate a membership. Must run inside the tenant's scope.
+    """Insert or reactivate a membership.
 
-    The row of a former member is reused, so the seat charges of the earlier membership are posted
-    first. Raises Conflict if the user is a member already or is being erased.
+    Must run inside the tenant's scope, in a transaction that an error rolls back: some rows are
+    written before the membership is checked. The row of a former member is reused, so the seat
+    charges of the earlier membership are posted first. Raises Conflict if the user is a member
+    already or is being erased.
     """
     being_erased = Erasure.objects.filter(tenant_id=tenant_id, user_id=user_id, finished_at=None)
     if being_erased.exists():

@@ -155,6 +155,7 @@ def read_overview(*, actor: Actor, query: ReportQuery) -> Overview:
             else _read_latency(actor, query, suppressed, is_own=is_own, min_users=min_users)
         )
         choices = _list_choices(actor, query, breakdown, suppressed, is_own=is_own)
+        # The suppression may have read them already.
         teams = read_team_names(actor, known_names=suppressed.team_names)
     sees_quality = _can_see_quality(actor)
     return Overview(
@@ -204,6 +205,11 @@ def _read_latency(
     is_own: bool,
     min_users: int,
 ) -> LatencyReport:
+    """Return the latencies. One query. `suppressed.latency` must be None.
+
+    Without a filter, the latencies of the whole tenant come from rollups, and are always shown.
+    Otherwise they are measured from usage records, and latencies of few users are left out.
+    """
     if query.filter.is_empty and not is_own:
         return read_latency_rollups(
             actor.tenant_id,
@@ -247,6 +253,11 @@ def _list_choices(
     *,
     is_own: bool,
 ) -> Mapping[str, list[str]]:
+    """Return the filter options by column: the values of all usage in the period.
+
+    Without a filter, they are the groups of the breakdown. With a filter, the suppression may have
+    read them already, which saves a query.
+    """
     if query.filter.is_empty:
         return {column: sorted(breakdown.groups.get(GroupBy(column), {})) for column in COLUMNS}
     return suppressed.choices or read_options(actor, query, is_own=is_own)

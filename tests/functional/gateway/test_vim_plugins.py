@@ -144,7 +144,7 @@ async def test_minuets_three_requests_are_generated_once(site: Site, tmp_path: P
     # leaves a usage record; the two others get its completion. If the plugin closes the connection
     # of the first, it is recorded as cancelled, and another of the three runs.
     ended = [record for record in completions if record.finish_reason != "cancelled"]
-    assert len(ended) <= started / 3
+    assert 1 <= len(ended) <= started / 3
 
 
 async def test_llama_vim_shows_and_accepts_a_suggestion(site: Site, tmp_path: Path) -> None:

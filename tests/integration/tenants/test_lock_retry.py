@@ -1,4 +1,7 @@
-"""Migrations give up waiting for a lock after a time limit, and try again."""
+"""Migrations give up waiting for a lock after a time limit, and try again.
+
+`migrate` accepts these limits, and refuses the database of an unreleased version.
+"""
 
 from collections.abc import Iterator
 
@@ -46,6 +49,7 @@ def test_a_migration_succeeds_after_the_lock_is_released(
     run_with_lock_retry(connections["owner"], alter_table, policy=SHORT_POLICY, pause=pause)
 
     assert pauses == [0.0]
+    run("SELECT note FROM locked_table")  # the column exists
 
 
 def test_a_migration_gives_up_after_the_maximum_number_of_tries(
@@ -76,6 +80,18 @@ def test_other_errors_are_not_retried(statement: str, error: str) -> None:
             policy=SHORT_POLICY,
             pause=_fail_if_retried,
         )
+
+
+def test_a_lost_connection_is_reported_by_its_own_error() -> None:
+    try:
+        with pytest.raises(OperationalError, match="terminating connection"):
+            run_with_lock_retry(
+                connections["owner"],
+                lambda: run("SELECT pg_terminate_backend(pg_backend_pid())"),
+                policy=SHORT_POLICY,
+            )
+    finally:
+        connections["owner"].close()  # later tests get a new connection
 
 
 def test_the_roles_timeouts_are_restored_afterwards() -> None:

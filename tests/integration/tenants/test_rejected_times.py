@@ -1,6 +1,6 @@
-"""Times that Postgres can store and Python cannot read are rejected everywhere.
+"""Times that Python cannot represent in UTC, and days outside the permitted years, are rejected.
 
-If such a time is stored already, it affects only its tenant.
+If such a time is stored already, it affects only its tenant. Postgres can store these times.
 """
 
 from dataclasses import replace
@@ -67,7 +67,7 @@ def test_an_unreadable_export_does_not_delay_another_tenant(company: Company, ca
     "arguments",
     [("--from=0001-01-01", "--to=0001-01-02"), ("--from=9999-12-30", "--to=9999-12-31")],
 )
-def test_rollups_of_unrepresentable_days_are_refused(
+def test_rollups_of_days_outside_the_permitted_years_are_refused(
     company: Company, arguments: tuple[str, str]
 ) -> None:
     with pytest.raises(CommandError, match="years 1970 to 2199"):
@@ -78,7 +78,9 @@ def test_rollups_of_unrepresentable_days_are_refused(
 
 
 @pytest.mark.parametrize("day", [date.min, date.max])
-def test_plans_and_prices_cannot_start_on_unrepresentable_days(company: Company, day: date) -> None:
+def test_plans_and_prices_cannot_start_outside_the_permitted_years(
+    company: Company, day: date
+) -> None:
     with pytest.raises(InvalidValue) as exc_info:
         subscribe_tenant(actor=company.platform, plan="team", starts_on=day, now=now())
     assert exc_info.value.field == "starts_on"

@@ -1,4 +1,4 @@
-"""The language server: its announced capabilities, and the address of its gateway."""
+"""The language server: its announced capabilities, and the editor's name and key that it sends."""
 
 import pytest
 from lsprotocol import types

@@ -20,7 +20,7 @@ _KNOWN = {"language": LANGUAGES, "editor": EDITORS}
     [
         ("language", "python", "Python"),
         ("language", "typescriptreact", "TSX"),
-        ("language", "c++", "C++ (c++)"),
+        ("language", "cpp", "C++"),
         ("editor", "vscode", "VS Code"),
         ("editor", "neovim", "Neovim"),
         ("model", "caret-demo", "caret-demo"),
@@ -31,13 +31,17 @@ def test_languages_and_editors_have_their_usual_names(kind: str, value: str, nam
     assert display_name(kind, value) == name
 
 
+def test_a_second_id_of_a_language_is_added_to_its_name() -> None:
+    assert display_name("language", "c++") == "C++ (c++)"  # `cpp` is the first one
+    with override("de"):
+        assert display_name("language", "text") == "Reiner Text (text)"
+
+
 def test_names_that_are_words_are_translated() -> None:
     with override("de"):
-        names = display_name("language", "plaintext"), display_name("language", "text")
-        library = display_name("editor", "openai")
+        names = display_name("language", "plaintext"), display_name("editor", "openai")
 
-    assert names == ("Reiner Text", "Reiner Text (text)")
-    assert library == "OpenAI-Bibliothek"
+    assert names == ("Reiner Text", "OpenAI-Bibliothek")
 
 
 def test_a_filter_by_the_unknown_language_is_named_even_in_a_period_without_it() -> None:

@@ -1,4 +1,4 @@
-"""Percentages and money in each language's notation."""
+"""Percentages, numbers on axes, changes and money, in each language's notation."""
 
 import pytest
 from django.utils.translation import override

@@ -4,7 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from inference.demo_model.corpus import SourceFile, read_corpus, split
+from inference.demo_model.corpus import (
+    MIN_FILE_CHARS,
+    MIN_HELD_OUT_CHARS,
+    SourceFile,
+    read_corpus,
+    split,
+)
 
 TEXT = "value = 1\n" * 300
 FILES = [SourceFile(f"package/module_{n}.py", TEXT, is_test=False) for n in range(500)]
@@ -51,7 +57,9 @@ def test_tests_are_never_held_out() -> None:
 
 
 def test_short_files_are_never_held_out() -> None:
-    short = [SourceFile(file.path, "x = 1\n", is_test=False) for file in FILES]
+    text = "value = 1\n" * 100  # long enough for training
+    assert MIN_FILE_CHARS <= len(text) < MIN_HELD_OUT_CHARS
+    short = [SourceFile(file.path, text, is_test=False) for file in FILES]
 
     assert split(short).held_out == ()
 
@@ -73,7 +81,9 @@ def test_tables_packages_and_generated_files_are_left_out(library: Path, relativ
 
 
 @pytest.mark.parametrize(
-    "content", [b"\xff\xfe" * 300, b"x = 1\n", b"TABLE = '" + b"x" * 500 + b"'\n"]
+    "content",
+    [b"\xff\xfe" * 300, b"x = 1\n", b"TABLE = '" + b"x" * 500 + b"'\n"],
+    ids=["not UTF-8", "too short", "too long a line"],
 )
 def test_files_that_are_not_ordinary_source_are_left_out(library: Path, content: bytes) -> None:
     write_file(library, "module.py", content)

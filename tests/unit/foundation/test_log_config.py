@@ -81,6 +81,17 @@ def test_a_failed_task_is_logged_with_its_name_but_without_its_error_message() -
     assert line["error"] == "ValueError"
 
 
+def test_a_retried_task_is_logged_without_its_error_message() -> None:
+    (line,) = run_and_read_log(
+        "from celery.app.trace import LOG_RETRY, info\n"
+        "try:\n    fail()\nexcept ValueError as error:\n"
+        '    info(LOG_RETRY, {"id": "1", "name": "tenants.fleet.tasks.scrape", "exc": str(error)})'
+    )
+
+    assert SECRET_CODE not in json.dumps(line)
+    assert line["event"] == "task.retried: tenants.fleet.tasks.scrape"
+
+
 def test_an_error_of_celery_outside_tasks_is_not_logged_as_a_failed_task() -> None:
     (line,) = run_and_read_log(
         "try:\n    fail()\nexcept ValueError as error:\n"

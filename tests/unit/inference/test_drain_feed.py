@@ -27,7 +27,7 @@ def _create_feed(redis: FakeRedis | None = None) -> tuple[FakeRedis, ReplicaStat
     return redis, replicas, DrainFeed(cast(Redis, redis), replicas)
 
 
-async def test_the_drained_replicas_are_those_of_the_list_in_redis() -> None:
+async def test_the_drained_replicas_are_those_in_redis() -> None:
     redis, replicas, feed = _create_feed()
 
     redis.drain("one:1")

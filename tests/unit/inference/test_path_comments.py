@@ -1,4 +1,11 @@
-"""path_comments: the comments in which the plug-in Continue names the files of a prompt."""
+"""path_comments: the comments in which the plug-in Continue names the files of a prompt.
+
+Continue comments out all lines of the other files. So the comments at the beginning of the current
+file cannot be distinguished from the comment with its path, or from the end of the file before it.
+Every comment that looks like a path is a possible path of the current file, and the likeliest path
+comes first. It is the last one with a file name such as `cart.py` and without a space, if there is
+one. The others follow, the last comment first.
+"""
 
 import pytest
 from hypothesis import given
@@ -25,7 +32,7 @@ TWO_FILES = (
         ("\n// [slug]/page.tsx\n", "[slug]/page.tsx"),
         ("\n-- init.lua\n", "init.lua"),
         ("\n; core.clj\n", "core.clj"),
-        ("\n README.md\n", "README.md"),
+        ("\n README.md\n", "README.md"),  # Markdown has no comment mark
         ("\n# Makefile\n", "Makefile"),
         ("\n# .env\n", ".env"),
         ("\n# a/b/c/d.py\n", "a/b/c/d.py"),
@@ -61,7 +68,13 @@ def test_a_prompt_with_another_beginning_is_unchanged(prompt: str) -> None:
     assert parse_path_comments(prompt) == CommentedPrompt(prompt)
 
 
-@pytest.mark.parametrize("path", ["legal texts/my contract", "a//b.py"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "legal texts/my contract",  # a path with a space needs an extension
+        "a//b.py",
+    ],
+)
 def test_a_comment_that_cannot_be_a_path_belongs_to_the_file_before_it(path: str) -> None:
     parsed_prompt = parse_path_comments(f"# Path: a.py\n# return 1\n# {path}\nimport os\n")
 
@@ -92,7 +105,7 @@ def test_other_files_are_separated_from_the_current_file() -> None:
         ("# A\n# public.py\n# B\n", ("public.py", "shop/cart.py")),
     ],
 )
-def test_each_comment_that_looks_like_a_path_is_a_possible_path(
+def test_each_comment_that_looks_like_a_path_is_a_possible_path_and_the_likeliest_is_first(
     own_comments: str, paths: tuple[str, ...]
 ) -> None:
     parsed_prompt = parse_path_comments(f"{TWO_FILES}# shop/cart.py\n{own_comments}import os\n")
@@ -136,7 +149,7 @@ def test_only_the_last_files_are_kept_if_there_are_more_than_a_request_may_have(
         "",
     ],
 )
-def test_text_that_may_belong_to_another_file_is_left_out(doubtful: str) -> None:
+def test_the_text_after_an_invalid_path_is_left_out(doubtful: str) -> None:
     prompt = (
         f"# Path: open.md\n# open\n# Path: {doubtful}\n# secret\n# Path: b.md\n# b\n# cart.py\n"
     )

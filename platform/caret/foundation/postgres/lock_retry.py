@@ -58,8 +58,10 @@ def run_with_lock_retry(
             else:
                 return
     finally:
-        with connection.cursor() as cursor:
-            cursor.execute("RESET lock_timeout; RESET statement_timeout")
+        # If the connection was lost, the error of a RESET would replace the error of `work`.
+        if connection.is_usable():
+            with connection.cursor() as cursor:
+                cursor.execute("RESET lock_timeout; RESET statement_timeout")
 
 
 def _set_timeouts(

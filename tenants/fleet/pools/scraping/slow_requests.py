@@ -1,6 +1,7 @@
 """The slowest completions of the last hour over all gateways, explained by stage.
 
-The answers of gateways contain request IDs, counts and times, but no users, keys or content.
+The answers of gateways contain IDs of requests and tenants, counts and times, but no users, keys or
+content.
 """
 
 from dataclasses import dataclass
