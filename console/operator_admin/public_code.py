@@ -1,7 +1,8 @@
 """The indexes of public code: operators build them, and choose the one that gateways use.
 
 Each change needs a reason and a step-up (an authenticator code). A tenant's policy decides whether
-gateways compare its completions with the index in use.
+gateways compare its completions with the index in use. To start or stop an index means to start or
+stop its use: `is_running` is True while gateways use it, and not while a worker builds it.
 """
 
 from typing import Any, Final
@@ -59,6 +60,7 @@ def _page_context(request: HttpRequest) -> dict[str, Any]:
     return {
         "state": state,
         "records": [] if state is None else list(state.records.values()),
+        # True: a gateway says that it has no index. It cannot compare completions then.
         "is_index_missing": Capability.PUBLIC_CODE_FILTER in read_capabilities().missing,
         "folders": list_source_folders(),
         "repositories_folder": repositories_folder(settings.PUBLIC_CODE_FOLDER),

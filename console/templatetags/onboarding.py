@@ -1,6 +1,8 @@
 """`{% shows_first_steps request member as is_shown %}`: whether a page links to the first steps.
 
-A cookie says that the user has completed or dismissed the steps, so the tag needs no query.
+The first steps are for members who may use the playground: they create a key, try the playground
+and connect an editor. A cookie says that the user has completed or dismissed the steps, so the tag
+needs no query.
 """
 
 from django import template

@@ -1,4 +1,7 @@
-"""Experiments: variants of layout, budget, ranking and filter, served to a part of the users.
+"""Experiments: variants of the prompt or the filter, each served to a part of the users.
+
+A variant can change the prompt's layout, the ranking of other files, the shares of the token budget
+for other files and for the suffix, and the filter.
 
 Operators start them at run time (fleet_state_feed.py), or in the TOML file that
 CARET_EXPERIMENTS_FILE names:

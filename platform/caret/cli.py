@@ -14,7 +14,8 @@ from caret.local.errors import ExitCode, ServiceFailed, StartupError
 
 # New objects before a garbage collection; Python's default is 700. A start creates many objects and
 # little garbage: with the default, collections take a quarter of the CPU time of Django's start.
-# The limit holds until the command ends. Gateways then schedule their collections themselves.
+# The limit holds until the command ends. Only gateways replace it when they have started: they
+# schedule their collections themselves.
 _GC_THRESHOLD: Final = 100_000
 
 
@@ -57,7 +58,7 @@ def _help(argv: list[str]) -> int:
 
 
 def _print_usage(command: str) -> int:
-    """Print the help of a command without arguments."""
+    """Print the help of a command that takes no arguments."""
     from caret.cli_help import render_usage
 
     sys.stdout.write(render_usage(command))
@@ -130,10 +131,10 @@ def _gateway(_argv: list[str]) -> int:
     return main()
 
 
-def _probe(argv: list[str]) -> int:
+def _probe(_argv: list[str]) -> int:
     from caret.client.synthetic_probe import main
 
-    return main(argv[2:])
+    return main()
 
 
 def _relay(_argv: list[str]) -> int:
@@ -151,7 +152,7 @@ def _django(argv: list[str]) -> int:
 
 _HELP_OPTIONS: Final = frozenset({"--help", "-h"})
 _HELP_NAMES: Final = _HELP_OPTIONS | {"help"}
-# These commands have no parser that handles `--help`.
+# These commands have no parser that handles `--help`. `down` gets arguments only to refuse them.
 _WITHOUT_ARGUMENTS: Final = frozenset({"down", "gateway", "relay", "probe"})
 _COMMANDS: dict[str, Callable[[list[str]], int]] = {
     **dict.fromkeys(_HELP_NAMES, _help),

@@ -7,7 +7,6 @@ are reminded by e-mail, and a banner in the console says when the trial ends.
 from datetime import date, datetime
 from typing import Final
 
-import structlog
 from django.conf import settings
 from django.db.models import Q
 
@@ -23,8 +22,6 @@ from tenants.models import Tenant
 from tenants.policy.snapshot_version import mark_snapshot_stale
 from tenants.security.audit.operations import record_change
 from tenants.security.authorization.actor import Actor
-
-logger = structlog.get_logger(__name__)
 
 # Owners get e-mails this number of days before the last day of the trial; 0: after the last day.
 REMINDER_DAYS: Final = (7, 1, 0)
@@ -74,9 +71,9 @@ def compute_trial_end(ends_on: date) -> datetime:
 def send_due_reminders(*, now: datetime) -> int:
     """Mail the owners of active tenants whose trial ends soon or has ended.
 
-    Return the number of tenants that were reminded. Each reminder is sent at most once: a failed
-    e-mail is only logged. If several reminders are due, only the latest one is sent. One query if
-    there are no such tenants.
+    Return the number of tenants that were reminded. Each reminder is sent at most once:
+    `mail_owners` only logs a failed e-mail. If several reminders are due, only the latest one is
+    sent. One query if there are no such tenants.
     """
     today = utc_day(now)
     ending = Tenant.objects.filter(

@@ -4,8 +4,10 @@ Synthetic engines answer at once, so the gateways or the clients limit the throu
 engines and one gateway, the engines limit it.
 
 All processes share all cores, and the CPU seconds of each process are reported: when all cores are
-busy, more processes cannot do more. `others` is the number of cores that other programs of the
-machine use meanwhile. The gain of a second gateway is measured separately (`two_gateways.py`).
+busy, more processes cannot do more. `neighbours` is the number of cores that other programs of the
+machine use meanwhile. If `--gateways` contains 1 and 2, the gain of a second gateway is measured,
+too, on a fleet of its own (`two_gateways.py`).
+
 First-token times are measured at a moderate rate, at most half of the maximum. Under full load,
 they would only measure the time that requests wait in a queue.
 
@@ -35,7 +37,7 @@ from tests.benchmarks.installation import create_home
 from tests.benchmarks.load import ConnectionGroup, send_at_full_load, send_at_rate
 from tests.benchmarks.processes import Neighbours, memory_mb
 from tests.benchmarks.results import Report, percentile
-from tests.benchmarks.two_gateways import second_gateway
+from tests.benchmarks.two_gateways import measure_second_gateway
 from tests.benchmarks.workload import Developers, websocket_group
 
 _RATE: Final = 100.0  # streams/s, all gateways together, at most
@@ -52,7 +54,7 @@ async def _measure(fleet: Fleet, report: Report, *, kind: EngineKind) -> None:
     rate = sum(tally.num_complete for tally in tallies) / seconds
     all_s = sum(cpu_seconds.gateways) + sum(cpu_seconds.engines) + cpu_seconds.harness
     report.figure(
-        "most",
+        "maximum throughput",
         rate,
         "streams/s",
         fleet=fleet.label,
@@ -64,10 +66,12 @@ async def _measure(fleet: Fleet, report: Report, *, kind: EngineKind) -> None:
         },
         cores_busy=round(all_s / seconds, 2),
         preempted=cpu_seconds.preempted,
-        others=round(other_cores, 2),
+        neighbours=round(other_cores, 2),
     )
     per_core: float = rate * seconds / sum(cpu_seconds.gateways)
-    report.figure("most of a gateway's core", per_core, "streams/s", fleet=fleet.label)
+    report.figure(
+        "maximum throughput per core of gateways", per_core, "streams/s", fleet=fleet.label
+    )
     if rate:
         await _report_first_tokens(
             fleet, groups, report, rate=min(_RATE, rate / 2), seconds=seconds
@@ -80,7 +84,7 @@ async def _report_first_tokens(
     fleet: Fleet, groups: Sequence[ConnectionGroup], report: Report, *, rate: float, seconds: float
 ) -> None:
     for group in groups:
-        await group.open()
+        await group.open()  # opens only connections that the server has closed meanwhile
     tallies = await send_at_rate([(group, rate / len(groups)) for group in groups], seconds=seconds)
     first_ms = [first_token_ms for tally in tallies for first_token_ms in tally.first_ms]
     for percent in (50, 99):
@@ -130,7 +134,12 @@ def main(arguments: list[str]) -> int:
     )
     parser.add_argument("--seconds", type=float, default=4.0)
     parser.add_argument("--real-seconds", type=float, default=20.0)
-    parser.add_argument("--connections", type=int, default=1_000)
+    parser.add_argument(
+        "--connections",
+        type=int,
+        default=1_000,
+        help="number of idle connections; measured only with one gateway and one engine",
+    )
     options = parser.parse_args(arguments)
     report, synthetic = Report("scale"), synthetic_engines(options.seconds)
     # Not all combinations: engines that answer at once do not add capacity, so their number is
@@ -141,7 +150,7 @@ def main(arguments: list[str]) -> int:
         connections = options.connections if counts == (1, 1) else 0
         _run(counts, report, kind=synthetic, connections=connections)
     if {1, 2} <= set(options.gateways):
-        second_gateway(report, synthetic)
+        measure_second_gateway(report, synthetic)
     for count in options.real:
         _run((1, count), report, kind=real_engines(options.real_seconds))
     return report.exit_status

@@ -58,7 +58,7 @@ class Measurements:
     num_neighbour_cores: float = 0.0  # the most cores that unrelated processes used in a round
 
 
-def second_gateway(report: Report, kind: EngineKind) -> None:
+def measure_second_gateway(report: Report, kind: EngineKind) -> None:
     """Report the gain of a second gateway, and whether it reaches the target.
 
     Raises SystemExit if there is only one core.
@@ -68,7 +68,7 @@ def second_gateway(report: Report, kind: EngineKind) -> None:
     alone = Sharing("alone", num_gateways=1, gateways=first_core, others=other_cores)
     crowded = Sharing("crowded", num_gateways=1, gateways=first_core, others=first_core)
     both = Sharing("both", num_gateways=2, gateways=all_cores, others=all_cores)
-    with create_home() as home, fleet_of(home, 2, 1, kind=kind) as fleet:
+    with create_home() as home, fleet_of(home, num_gateways=2, num_engines=1, kind=kind) as fleet:
         try:
             measurements = uvloop.run(_rounds(fleet, (alone, crowded, both), kind))
         finally:
@@ -78,11 +78,11 @@ def second_gateway(report: Report, kind: EngineKind) -> None:
             f"streams/s, {name}",
             median(measurement.streams_per_s),
             "streams/s",
-            windows=windows(measurement.streams_per_s),
+            windows=windows(measurement.streams_per_s),  # one for each round
             gateway_cpu_ms=rounded(median(measurement.gateway_ms)),
             preemptions_per_s=rounded(median(measurement.preemptions_per_s)),
             failures=dict(measurement.failures),
-            others=round(measurement.num_neighbour_cores, 2),
+            neighbours=round(measurement.num_neighbour_cores, 2),
         )
     gains = _ratios(measurements["both"].streams_per_s, measurements["crowded"].streams_per_s)
     report.judged(

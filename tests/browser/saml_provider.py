@@ -6,6 +6,7 @@ hash of requirements.txt.
 
 import hashlib
 import json
+import select
 import subprocess
 import sys
 import tempfile
@@ -28,6 +29,7 @@ from tests.stack.ports import free_port
 _SOURCE: Final = Path(__file__).with_name("saml_identity_provider")
 _CACHE: Final = REPOSITORY / ".caret" / "cache"
 _INSTALL_S: Final = 300.0
+_START_S: Final = 60.0
 _LIFETIME_S: Final = 900  # of an assertion; pysaml2's example has 15 minutes
 
 
@@ -89,9 +91,10 @@ class PySaml2Provider:
             process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)
             try:
                 assert process.stdout is not None
-                line = process.stdout.readline().strip()
+                has_output, _, _ = select.select([process.stdout], [], [], _START_S)
+                line = process.stdout.readline().strip() if has_output else "no output in time"
                 errors.seek(0)
-                assert line == "ready", errors.read().decode()
+                assert line == "ready", f"{line}: {errors.read().decode()}"
                 yield
             finally:
                 process.terminate()

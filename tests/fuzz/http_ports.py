@@ -7,8 +7,8 @@ statuses, and the findings. The exit code is 1 if there is a finding. The same s
 bytes.
 
 A finding is a 5xx status (except 505 for an unknown HTTP version), a server that exits or does not
-respond to another client, or a stack trace in its log. The last requests before a finding are
-printed, too.
+respond to another client, or a stack trace in its log. The last requests up to the finding are
+printed, too, oldest first.
 """
 
 import argparse
@@ -30,7 +30,7 @@ from tests.benchmarks.processes import split_cores
 from tests.fuzz.http_bytes import cut_at_random, mutated_request
 
 _TIMEOUT_S: Final = 0.3  # for a mutated request: incomplete requests get no response
-_CHECK_EVERY: Final = 100  # requests; then _find_damage checks the server
+_CHECK_EVERY: Final = 100  # requests; then, or after a 5xx status, _find_damage checks the server
 _NUM_KEPT: Final = 100  # last requests, which a finding shows
 _OTHER_CLIENT_TIMEOUT_S: Final = 10.0
 
@@ -63,10 +63,11 @@ def _fuzz(server: Server, seconds: float, seed: int) -> bool:
             status = _send(server, cut_at_random(draw, data))
             statuses[status] += 1
             if status.startswith("5") and not _is_expected(status, data):
-                findings.append(f"{status} for {data!r}")
+                findings.append(f"{status} for the last request")
+                break
         findings += _find_damage(server)
     if findings:
-        findings += [f"sent before: {data!r}" for data in recent]
+        findings += [f"sent: {data!r}" for data in recent]
     line = {"fuzzed": server.name, "seed": seed, "requests": statuses.total()}
     print(json.dumps({**line, "statuses": dict(statuses), "findings": findings}), flush=True)
     return bool(findings)

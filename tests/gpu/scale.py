@@ -17,17 +17,19 @@ class Scale:
     window_s: float  # of each measurement under load
     num_prompts: int  # of each length, sent both directly to the engine and through a gateway
     num_keystrokes: int
-    # This many cancels are measured until the stream ends, and as many until the engine is idle.
+    # Cancels whose time to the end of the stream is measured. For as many further cancels, the time
+    # until the engine is idle is measured.
     num_cancels: int
     num_rounds: int  # of KV offloading
     start_s: float  # estimated time of an engine's start, used until a start was measured
     step_s: float  # the time that a step needs beside its windows
-    has_targets: bool
+    has_targets: bool  # False: results are not compared with targets
 
 
-# The fast profile batches 8 requests, and the quality profile 32. One load is 4 requests: half a
-# batch of the fast profile. Eight loads are one batch of the quality profile. The times are
-# estimates: nobody has run this on a GPU yet.
+# The engine of the fast tier batches 8 requests, and that of the quality tier 32: these are the
+# engine profiles for GPUs (platform/docs/engine-profiles.md). One load is 4 requests: half a batch
+# of the fast tier. Eight loads are one batch of the quality tier. The times are estimates: nobody
+# has run this on a GPU yet.
 REAL: Final = Scale(
     shapes={Tier.FAST: SMALL, Tier.QUALITY: LARGE},
     prompt_tokens=(2_000, 6_000),

@@ -20,12 +20,16 @@ from django.utils.translation import gettext, gettext_noop
 from django.utils.translation import gettext_lazy as _
 from redis import RedisError
 
-from caret.foundation.ids import TenantId, UserId
+from caret.foundation.ids import TenantId
 from console.sign_in.account_adapter import PROVIDER_SIGNED_IN_AT, PROVIDER_TENANT
 from console.sign_in.current_member import client_address
 from console.texts.error_messages import translate_error
 from tenants.base.errors import Forbidden
-from tenants.identity.sso.operations import provision_user, record_refused_sign_in
+from tenants.identity.sso.operations import (
+    normalize_address,
+    provision_user,
+    record_refused_sign_in,
+)
 
 logger = structlog.get_logger(__name__)
 
@@ -73,6 +77,12 @@ def complete_sso_login(request: HttpRequest, sso_login: SsoLogin) -> HttpRespons
     Show an error if the tenant may not sign in this address, or if the user had to reauthenticate
     and has not done so.
     """
+    requested_at_s = sso_login.reauthentication_requested_at_s
+    if requested_at_s is not None:
+        # This comes before provision_user, so that no account is created for another person.
+        reason = _find_refusal_reason(request, sso_login, requested_at_s)
+        if reason is not None:
+            return _redirect_to_sign_in_again(request, sso_login, reason)
     try:
         user_id = provision_user(
             tenant_id=sso_login.tenant_id,
@@ -84,12 +94,6 @@ def complete_sso_login(request: HttpRequest, sso_login: SsoLogin) -> HttpRespons
         return refuse_login(
             request, sso_login.tenant_id, "address_not_allowed", message=translate_error(error)
         )
-    if sso_login.reauthentication_requested_at_s is not None:
-        reason = _find_refusal_reason(
-            request, sso_login, sso_login.reauthentication_requested_at_s, user_id
-        )
-        if reason is not None:
-            return _redirect_to_sign_in_again(request, sso_login, reason)
     response: HttpResponse = perform_login(
         request,
         get_user_model().objects.get(pk=user_id),
@@ -104,10 +108,11 @@ def complete_sso_login(request: HttpRequest, sso_login: SsoLogin) -> HttpRespons
 
 
 def _find_refusal_reason(
-    request: HttpRequest, sso_login: SsoLogin, requested_at_s: int, user_id: UserId
+    request: HttpRequest, sso_login: SsoLogin, requested_at_s: int
 ) -> str | None:
     """Return a key of _NOT_CONFIRMED; None if the user has reauthenticated."""
-    if str(request.user.pk) != str(user_id):
+    is_same_user = request.user.get_username() == normalize_address(sso_login.email)
+    if not request.user.is_authenticated or not is_same_user:
         return "another_person"
     earliest_s = requested_at_s - _CLOCK_SKEW_S
     if (sso_login.signed_in_at_s or 0) >= earliest_s:
@@ -132,16 +137,16 @@ def refuse_login(
     tenant_id: TenantId,
     reason: str,
     *,
-    message: str = FAILED,
+    message: str | None = None,
     detail: str = "",
 ) -> HttpResponse:
     """Record that the response of a tenant's identity provider is refused, and show `message`.
 
-    `reason` is a short fixed text for the audit log. `detail` is for the process log only, because
-    it may quote the response.
+    `message` is in the language of the page; None: the message FAILED. `reason` is a short fixed
+    text for the audit log. `detail` is for the process log only, because it may quote the response.
     """
     _record_refusal(request, tenant_id, reason, detail)
-    return render_login_error(request, message)
+    return render_login_error(request, gettext(FAILED) if message is None else message)
 
 
 def _record_refusal(
@@ -162,5 +167,6 @@ def _record_refusal(
 
 
 def render_login_error(request: HttpRequest, message: str, status: int = 403) -> HttpResponse:
-    context = {"message": gettext(message), "next": "/", "email": ""}
+    """Show the sign-in page with `message`, which is in the language of the page."""
+    context = {"message": message, "next": "/", "email": ""}
     return render(request, "console/sign_in/sign_in.html", context, status=status)

@@ -184,7 +184,7 @@ def callback(request: HttpRequest, provider_id: str) -> HttpResponse:
     except SocialApp.DoesNotExist as error:
         raise Http404 from error
     except BulkheadFull:
-        return render_login_error(request, BUSY, 503)
+        return render_login_error(request, gettext(BUSY), 503)
     except OAuth2Error as error:  # raised before allauth starts to catch it
         return _show_refusal(request, provider_id, error)
     return response
@@ -242,7 +242,7 @@ def _show_refusal(request: HttpRequest, provider_id: str, error: Exception) -> H
         request,
         tenant_id,
         reason,
-        message=CLOCKS_DIFFER if reason in _CLOCK_REASONS else FAILED,
+        message=gettext(CLOCKS_DIFFER if reason in _CLOCK_REASONS else FAILED),
         detail=refusal.detail if refusal else type(error).__name__,
     )
 
@@ -281,7 +281,7 @@ def _send_request_again(
             request, tenant_id, target or "/", force_reauthentication=request.user.is_authenticated
         )
     except OAuth2Error:
-        return render_login_error(request, FAILED)
+        return render_login_error(request, gettext(FAILED))
     return redirect(url)
 
 

@@ -21,7 +21,7 @@ from django.conf import settings
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
-from django.utils.translation import gettext_noop
+from django.utils.translation import gettext, gettext_noop
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_GET, require_POST
 from onelogin.saml2.auth import OneLogin_Saml2_Auth
@@ -132,14 +132,14 @@ def consume_response(request: HttpRequest, tenant_id: uuid.UUID) -> HttpResponse
             assertion = read_response(encoded, provider, _service_provider(provider.tenant_id))
         ticket = _store_assertion(provider.tenant_id, assertion)
     except InvalidSamlResponse as error:
-        message = _MESSAGES.get(error.reason, FAILED)
+        message = gettext(_MESSAGES.get(error.reason, FAILED))
         return refuse_login(
             request, provider.tenant_id, error.reason, message=message, detail=error.detail
         )
     except BulkheadFull:
-        return render_login_error(request, BUSY, 503)
+        return render_login_error(request, gettext(BUSY), 503)
     except redis.RedisError:
-        return render_login_error(request, REDIS_UNAVAILABLE, 503)
+        return render_login_error(request, gettext(REDIS_UNAVAILABLE), 503)
     done_url = reverse("saml_done", args=[tenant_id])
     response = redirect(f"{done_url}?ticket={ticket}")
     response.status_code = 303  # after a POST, only 303 guarantees that the browser sends a GET
@@ -156,7 +156,7 @@ def finish_login(request: HttpRequest, tenant_id: uuid.UUID) -> HttpResponse:
     try:
         assertion = _consume_assertion(tenant, request.GET.get("ticket", ""))
     except redis.RedisError:
-        return render_login_error(request, REDIS_UNAVAILABLE, 503)
+        return render_login_error(request, gettext(REDIS_UNAVAILABLE), 503)
     expected = (pending.get("id"), pending.get("tenant_id"))
     if assertion is None or (assertion.in_response_to, tenant) != expected:
         return refuse_login(request, tenant, "unsolicited")
@@ -166,7 +166,7 @@ def finish_login(request: HttpRequest, tenant_id: uuid.UUID) -> HttpResponse:
         return _send_request_again(request, tenant, pending.get("target", "/"))
     sent_at_s = pending["sent_at"]
     if time.time() - sent_at_s > _MAX_WAIT_S:
-        return refuse_login(request, tenant, "too_late", message=_TOO_LATE_TEXT)
+        return refuse_login(request, tenant, "too_late", message=gettext(_TOO_LATE_TEXT))
     sso_login = SsoLogin(
         tenant_id=tenant,
         email=assertion.email,

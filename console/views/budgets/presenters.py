@@ -1,5 +1,6 @@
 """Rows of the budgets' pages: budgets, and their alerts."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
@@ -113,14 +114,20 @@ class Threshold:
 def list_thresholds(budget: BudgetView) -> list[Threshold]:
     """Return the thresholds with their alerts of this month, lowest first."""
     alerts = {alert.percent: alert for alert in budget.alerts}
-    return [_to_threshold(percent, alerts.get(percent)) for percent in THRESHOLDS]
+    return [_to_threshold(percent, alerts) for percent in THRESHOLDS]
 
 
-def _to_threshold(percent: int, alert: AlertView | None) -> Threshold:
-    deliveries = () if alert is None else tuple(map(_to_delivery_row, alert.deliveries))
-    return Threshold(
-        percent, alert, deliveries, is_reported_with_higher=alert is not None and not deliveries
+def _to_threshold(percent: int, alerts: Mapping[int, AlertView]) -> Threshold:
+    """Return the threshold. `alerts` are those of the month, by their percentage."""
+    alert = alerts.get(percent)
+    if alert is None:
+        return Threshold(percent, alert, deliveries=(), is_reported_with_higher=False)
+    is_reported_with_higher = any(
+        other.percent > percent and other.created_at == alert.created_at
+        for other in alerts.values()
     )
+    deliveries = tuple(map(_to_delivery_row, alert.deliveries))
+    return Threshold(percent, alert, deliveries, is_reported_with_higher=is_reported_with_higher)
 
 
 def _to_delivery_row(delivery: DeliveryView) -> AlertDeliveryRow:

@@ -1,7 +1,7 @@
 """Several prompts in one request (a batch): one completion for each prompt, in one response.
 
-The completions run one after the other. Each has its own ID, limits, costs and usage record. The
-first error ends the batch.
+A batch has at least two prompts (`BatchRequest`). Their completions run one after the other. Each
+has its own ID, limits, costs and usage record. The first error ends the batch.
 """
 
 from collections.abc import Sequence
@@ -81,6 +81,7 @@ class BatchResponseWriter:
         self._parts.append(part)
 
     async def write_done(self) -> None:
+        """End the response. All parts must have been written."""
         if self._is_streamed:
             events = map(encode, self._encoder.encode_batch_end(self._parts))
             end = b"".join(map(SSE.frame, events)) + SSE.end

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from inference.demo_model.model import Qwen3
 
-Tensors = tuple[Tensor, Tensor, Tensor]  # inputs, labels, weights
+Tensors = tuple[Tensor, Tensor, Tensor]  # inputs, labels, weights of the labels in the loss
 
 
 class StepRunner:
@@ -36,7 +36,7 @@ class StepRunner:
             _leave_default_stream()
 
     def run(self, batch: Tensors, rate_factor: float) -> Tensor:
-        """Update the weights, and return the loss of the batch before the update.
+        """Update the model's weights, and return the loss of the batch before the update.
 
         `rate_factor`: the learning rate as a share of its peak, from 0 to 1.
         """
@@ -47,12 +47,12 @@ class StepRunner:
         self._seen_shapes.add(shape)
         return self.step(*(part.to(self._device, non_blocking=True) for part in batch))
 
-    def step(self, inputs: Tensor, labels: Tensor, weights: Tensor) -> Tensor:
-        """Update the weights at the current learning rates, and return the loss before the update.
+    def step(self, inputs: Tensor, labels: Tensor, loss_weights: Tensor) -> Tensor:
+        """Update the model's weights at the current learning rates.
 
-        The arguments must be on the model's device.
+        Return the loss before the update. The arguments must be on the model's device.
         """
-        loss = self._loss(inputs, labels, weights)
+        loss = self._loss(inputs, labels, loss_weights)
         torch.autograd.backward(loss)
         for optimiser in self._optimisers:
             optimiser.step()

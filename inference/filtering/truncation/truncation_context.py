@@ -51,7 +51,8 @@ class TruncationContext:
             return self.min_indent
         if not self._is_head:
             return measure_statement_indent(self.prefix[-_NEARBY_CHARS:])
-        # A flat body is not indented more than the line that opens the block.
+        # The body of some blocks, such as `namespace` in C++, may be flat: not indented more than
+        # the line that opens the block.
         return self.min_indent - 1 if has_flat_body(self.line_before) else self.min_indent
 
     @cached_property
@@ -64,7 +65,8 @@ class TruncationContext:
     def _is_head(self) -> bool:
         """True if the cursor's line, which has text before the cursor, opens a block."""
         lines, line = self.lines, self.line_before
-        # With text after the cursor, as in `f(a, |)`, the completion stays in the open bracket.
+        # With text after the cursor, as in `f(a, |)`, an open bracket counts as a block, because
+        # the completion stays in it.
         return lines.is_unfinished(line) if self.rest_of_line else lines.is_opening(line)
 
     @property
@@ -79,22 +81,22 @@ class TruncationContext:
     def is_next_statement(self, indent: int) -> bool:
         """Return whether a generated line may be the next statement of an outer block.
 
-        `indent` is its indentation. False in languages whose blocks end with a mark, such as a
-        brace.
+        `indent` is the line's indentation. False unless one line is requested.
         """
         return (
-            self.lines.is_indented
-            and self.head_indent is None
+            self.lines.is_indented  # in other languages, a mark such as a brace ends a block
+            and self.head_indent is None  # after a line that opens a block, its body must come
             and self.is_single_line
+            # A deeper line below the cursor still belongs to the inner block.
             and measure_indent(self.next_line) <= indent
             and has_block(self.prefix[-_NEARBY_CHARS:], indent)
         )
 
-    def is_branch_missing(self, completion: str, line: str) -> bool:
-        """Return whether the code needs the branch (such as `else`) that the line begins.
+    def can_have_branch(self, completion: str, line: str) -> bool:
+        """Return whether a block can have the branch (such as `else`) that the line begins.
 
-        A block above must be able to have this branch. If the branch is a last one such as `else`,
-        the text below must not already continue this block with a branch.
+        A block above with the line's indentation must be open. If the branch is a last one such as
+        `else`, the text below must not already continue this block with a branch.
         """
         indent = measure_indent(line)
         if not has_block(self.prefix[-_NEARBY_CHARS:] + completion, indent):
@@ -154,7 +156,8 @@ def _first_line_of_text(text: str, start: int) -> str:
 def _compute_min_indent(mode: Mode, line_before: str, *, is_fresh_line: bool) -> int | None:
     """Return the block's minimum indentation; None: no line leaves the block.
 
-    On a blank line, the cursor is inside the block. Otherwise the cursor's line opens the block.
+    If only white space is before the cursor, the block has the cursor's indentation. Otherwise the
+    result is for a line that opens the block. `min_indent_below` handles lines that open none.
     """
     if mode is Mode.FIM:  # the client decides where the completion ends
         return None

@@ -271,10 +271,10 @@ class Truncator:
             return line if self._context.is_end_missing(self._text, indent) else None
         if self._context.lines.is_label(line):
             return line
-        is_needed = self._context.lines.is_branch(line) and self._context.is_branch_missing(
+        is_possible = self._context.lines.is_branch(line) and self._context.can_have_branch(
             self._text, line
         )
-        return line if is_needed else None
+        return line if is_possible else None
 
     def _decide_end_after(self, line: str) -> bool:
         """Return whether the completion ends with this line. If not, set which lines may follow."""

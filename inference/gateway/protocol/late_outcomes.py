@@ -58,6 +58,9 @@ class LateOutcomeRecorder:
         span_s = validate_report(report)
         now_ms = self._clock.now_ms()
         valid_request_id = _check_request_id(request_id, now_ms)
+        # Both limits are checked first, so that a rejected report uses up neither.
+        self._owner_limiters.require_capacity(principal.owner)
+        self._tenant_limiters.require_capacity(principal.snapshot.tenant_id)
         self._owner_limiters.spend(principal.owner)
         self._tenant_limiters.spend(principal.snapshot.tenant_id)
         self._append_record(
@@ -91,21 +94,31 @@ class _RateLimiters:
         self._interval_s = interval_s
         self._limiters: OrderedDict[str, Gcra] = OrderedDict()
 
-    def spend(self, holder: str) -> None:
-        """Spend one unit of the holder's limit. Raises TooManyRequests."""
-        now_s = self._clock.monotonic_s()
-        rate_limiter = self._limiters.setdefault(holder, Gcra())
-        self._limiters.move_to_end(holder)
-        if len(self._limiters) > _MAX_HOLDERS:
-            self._limiters.popitem(last=False)
-        wait_s = rate_limiter.wait_s(
-            1, capacity=self._max_at_once, interval_s=self._interval_s, now_s=now_s
+    def require_capacity(self, holder: str) -> None:
+        """Check that the holder's limit has a unit left. Raises TooManyRequests."""
+        wait_s = self._find_limiter(holder).wait_s(
+            1,
+            capacity=self._max_at_once,
+            interval_s=self._interval_s,
+            now_s=self._clock.monotonic_s(),
         )
         if wait_s:
             raise TooManyRequests(
                 "too_many_requests", "Send late outcomes less often.", retry_after_s=wait_s
             )
-        rate_limiter.spend(1, interval_s=self._interval_s, now_s=now_s)
+
+    def spend(self, holder: str) -> None:
+        """Spend one unit of the holder's limit, after `require_capacity`."""
+        now_s = self._clock.monotonic_s()
+        self._find_limiter(holder).spend(1, interval_s=self._interval_s, now_s=now_s)
+
+    def _find_limiter(self, holder: str) -> Gcra:
+        """Return the holder's limiter, and count the holder as active."""
+        rate_limiter = self._limiters.setdefault(holder, Gcra())
+        self._limiters.move_to_end(holder)
+        if len(self._limiters) > _MAX_HOLDERS:
+            self._limiters.popitem(last=False)
+        return rate_limiter
 
 
 def _check_request_id(text: str, now_ms: int) -> RequestId:
@@ -120,5 +133,5 @@ def _check_request_id(text: str, now_ms: int) -> RequestId:
         )
     age_ms = now_ms - (request_id.int >> 80)  # the first 48 of 128 bits are the time
     if not -MAX_AHEAD_MS <= age_ms <= MAX_AGE_MS:
-        raise InvalidFrame("unknown_id", "Outcomes must be reported within a day.")
+        raise InvalidFrame("unknown_id", "request_id must be of a request from the last 24 hours.")
     return RequestId(text)

@@ -41,7 +41,8 @@ class VllmIdentity:
     async def fetch_identity(self, replica: Replica, model: str) -> ReplicaIdentity:
         """Fetch the identity. A field is None if the server does not state it.
 
-        `model` is the name of the pool's model. The caller sets the timeout. Raises Unreachable.
+        `model` is the name of the pool's model. The caller sets the timeout. Raises Unreachable
+        (NameNotFound, which is a subclass, if the host name has no address).
         """
         models = _decode_or_none(
             await self._fetch("GET", f"{replica.url}/v1/models"), _ModelsResponse
@@ -75,7 +76,7 @@ class VllmIdentity:
 
 
 async def _translate_errors(exchange: Awaitable[T]) -> T:
-    """Await the exchange. Raises Unreachable or NameNotFound instead of aiohttp's errors."""
+    """Await the exchange. Raises Unreachable or its subclass NameNotFound for aiohttp's errors."""
     try:
         return await exchange
     except aiohttp.ClientConnectorDNSError as error:

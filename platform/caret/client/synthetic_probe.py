@@ -61,7 +61,7 @@ class ProbeMetrics:
             self._first_token.observe(probe_result.first_s)
 
 
-def main(_argv: list[str]) -> int:
+def main() -> int:
     """Probe until SIGTERM or SIGINT.
 
     Raises BadSetting.

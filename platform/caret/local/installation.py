@@ -139,6 +139,7 @@ class Installation:
             )
 
     def _start_foundation(self, service: Service) -> None:
+        """Start a service that others need before they can start, and wait until it is ready."""
         with self.progress.show_step(service.name, describe_step(service.name)) as tick:
             self._supervisor.launch(service, is_foundation=True)
             self._supervisor.await_ready(service, on_wait=tick)
@@ -227,9 +228,11 @@ def list_step_titles(settings: UpSettings) -> tuple[str, ...]:
     kv_tier = () if settings.kv_tier is None else ("KV store", "LMCache")
     retrieval = () if settings.embeddings is None else ("Embeddings",)
     engines = () if settings.own_pools else tuple(engine.name for engine in settings.engines)
-    own_services = {"Postgres": settings.has_own_postgres, "Valkey": settings.has_own_redis}
-    steps = (title for title in _STEPS if not own_services.get(title))
-    # The last entry has no step. The step before it announces the test completion as the next one.
+    # The user's own services, which run elsewhere, have no step.
+    external_services = {"Postgres": settings.has_own_postgres, "Valkey": settings.has_own_redis}
+    steps = (title for title in _STEPS if not external_services.get(title))
+    # "a completion" is no step of Installation. It is in the list because each step shows the title
+    # of the next one: after the last step, `up` requests a completion as a test.
     return (*kv_tier, *steps, *engines, *retrieval, "a completion")
 
 

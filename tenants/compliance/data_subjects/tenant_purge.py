@@ -1,7 +1,8 @@
 """Purge of a shredded tenant's remaining data.
 
-The purge deletes settings, rollups, the retrieval index, stored objects and keys in Redis. Each
-step can be repeated.
+The purge deletes settings, rollups, the retrieval index, stored objects and keys in Redis. It
+anonymizes API keys, invitations, alert deliveries and SCIM tokens, and replaces the policy by the
+default. Each step can be repeated.
 """
 
 from collections.abc import Callable
@@ -86,7 +87,9 @@ def purge_tenant(row: Erasure, *, now: datetime, add_counts: AddCounts) -> None:
     with tenant_scope(tenant_id):
         # This locks the tenant. After the commit, a snapshot without any data is published.
         mark_snapshot_stale(tenant_id=tenant_id)
+        ScimToken.objects.filter(tenant_id=tenant_id, revoked_at=None).update(revoked_at=now)
         add_counts(_anonymize_rows(tenant_id, now))
+        add_counts({PolicyVersion._meta.db_table: _reset_policy(tenant_id, now)})
         request_erasure_of_all_content(tenant_id=tenant_id, now=now)
     VerifiedDomain.objects.filter(holder_id=UUID(tenant_id)).delete()
     PoolAssignment.objects.filter(holder_id=UUID(tenant_id)).delete()
@@ -97,7 +100,8 @@ def purge_tenant(row: Erasure, *, now: datetime, add_counts: AddCounts) -> None:
 def _purge_store(tenant_id: TenantId, add_counts: AddCounts) -> None:
     """Delete the tenant's objects in the object store.
 
-    Objects that were deleted before the worker was killed are not counted.
+    If the process is killed during this step, the next attempt counts only the objects that are
+    left.
     """
     num_objects = object_store.delete_all_objects(tenant_id)
     with tenant_scope(tenant_id):
@@ -116,12 +120,12 @@ def _purge_table(tenant_id: TenantId, model: type[Model], add_counts: AddCounts)
 
 
 def _anonymize_rows(tenant_id: TenantId, now: datetime) -> dict[str, int]:
+    """Anonymize the rows that must stay, and return their number by table."""
     keys = ApiKey.objects.filter(tenant_id=tenant_id).exclude(name="")
     invitations = Invitation.objects.filter(tenant_id=tenant_id)
     named_invitations = invitations.exclude(email__endswith=ANONYMOUS_DOMAIN)
     deliveries = AlertDelivery.objects.filter(tenant_id=tenant_id)
     tokens = ScimToken.objects.filter(tenant_id=tenant_id)
-    tokens.filter(revoked_at=None).update(revoked_at=now)
     return {
         ApiKey._meta.db_table: anonymization.anonymize_keys(keys, now),
         Invitation._meta.db_table: anonymization.anonymize_invitations(named_invitations, now),
@@ -129,11 +133,10 @@ def _anonymize_rows(tenant_id: TenantId, now: datetime) -> dict[str, int]:
             deliveries.exclude(address__endswith=ANONYMOUS_DOMAIN)
         ),
         ScimToken._meta.db_table: tokens.exclude(name="").update(name=""),
-        PolicyVersion._meta.db_table: _delete_policies(tenant_id, now),
     }
 
 
-def _delete_policies(tenant_id: TenantId, now: datetime) -> int:
+def _reset_policy(tenant_id: TenantId, now: datetime) -> int:
     """Replace all versions of the policy by the default, and return the number of deleted ones.
 
     Without a policy there would be no snapshot, and gateways would keep the last one.

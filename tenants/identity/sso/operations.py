@@ -205,7 +205,7 @@ def provision_user(*, tenant_id: TenantId, email: str, name: str, now: datetime)
 
     Raises Forbidden if the tenant has not verified the domain of the e-mail address, or is closed.
     """
-    email = email.strip().lower()
+    email = normalize_address(email)
     if find_owning_tenant(email) != tenant_id or not _is_address(email):
         raise Forbidden(
             "Your identity provider is not allowed to sign in users of this e-mail domain."
@@ -218,6 +218,11 @@ def provision_user(*, tenant_id: TenantId, email: str, name: str, now: datetime)
         defaults={"name": _clean_name(name), "created_at": now, "password": "!"},
     )
     return UserId(str(user.id))
+
+
+def normalize_address(email: str) -> str:
+    """Return an address of an identity provider in the form in which accounts have it."""
+    return email.strip().lower()
 
 
 def _end_sessions(actor: Actor, exempt_session_key: str | None) -> None:

@@ -37,9 +37,9 @@ _DELIVERY_TIMEOUT_S: Final = 30.0
 
 
 def package(folder: Path) -> Path:
-    """Bundle the plugin with its own script, and pack the .vsix, which is a ZIP file.
+    """Run the plugin's own script `bundle`, and pack the result as a .vsix, which is a ZIP file.
 
-    The pages of the plugin's chat are left out.
+    This script does not build the pages of the plugin's chat, so the result lacks them.
     """
     extension = folder / "extension"
     ignored = shutil.ignore_patterns(".git", "node_modules")

@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.engine, pytest.mark.deep]  # long
 
 # Titles of charts that have data as soon as completions end, without outcomes or cancels.
 _EXPECTED_CHARTS = {
-    "1. First token p99 by type",
+    "1. First token p99 by mode",
     "2. Cancelled",
     "3. Cache hits",
     "5. Engines in use",

@@ -26,7 +26,7 @@ RUNBOOKS = REPOSITORY / "platform" / "docs" / "runbooks"
 RULES = ("alert_rules.yaml", "log-rules.yaml")
 # The five charts for the person on call, in this order.
 ON_CALL_FIVE = [
-    "1. First token p99 by type",
+    "1. First token p99 by mode",
     "2. Cancelled",
     "3. Cache hits",
     "4. Acceptance",

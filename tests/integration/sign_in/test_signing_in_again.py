@@ -17,6 +17,7 @@ from tenants.base.permissions import Role
 from tenants.identity.sso.metadata_fetch import fetch_metadata
 from tenants.identity.sso.operations import SamlProviderConfig, remove_provider, set_saml_provider
 from tenants.identity.sso.queries import get_rules
+from tenants.models import User
 from tests.fakes.console_client import Client
 from tests.fakes.saml_provider import SamlProvider
 from tests.fixtures.companies import Company, Person
@@ -157,6 +158,30 @@ def test_a_step_up_by_another_user_is_refused(
     assert response["Location"] == REAUTHENTICATE
     assert "as a different user" in page
     assert needs_step_up(client)
+
+
+def test_a_step_up_by_a_user_without_an_account_creates_none(
+    client: Client, sign_in_provider: Provider, owner: Person
+) -> None:
+    new_email = f"new.{owner.email}"  # of the tenant's verified domain
+
+    response = sign_in_provider.complete_sign_in(
+        client, reauthenticate(client), new_email, signed_in_s_ago=0
+    )
+
+    assert response["Location"] == REAUTHENTICATE
+    assert not User.objects.filter(email=new_email).exists()
+
+
+def test_a_step_up_in_spite_of_another_spelling_of_the_address_succeeds(
+    client: Client, sign_in_provider: Provider, owner: Person
+) -> None:
+    response = sign_in_provider.complete_sign_in(
+        client, reauthenticate(client), owner.email.upper(), signed_in_s_ago=0
+    )
+
+    assert response["Location"] == TARGET
+    assert not needs_step_up(client)
 
 
 def test_a_first_sign_in_counts_as_a_step_up_for_five_minutes(

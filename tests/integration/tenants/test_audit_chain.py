@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from caret.contracts.snapshot import TenantStatus
+from caret.foundation.crypto.canonical_json import to_exact_numbers
 from caret.foundation.ids import LookupId, TenantId
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.permissions import Role
@@ -21,6 +22,7 @@ from tenants.security.audit.operations import record_change, record_read
 from tenants.security.authorization.actor import Actor, build_system_actor
 from tests.fixtures.companies import GLOBEX_PEOPLE, Cast, Company, make_company
 
+TIMEOUT_S = 60.0  # of threads
 NUM_FIRST_ENTRIES = 3  # of the company's creation: the tenant and its two members
 
 
@@ -87,17 +89,23 @@ def test_an_actor_is_a_user_a_key_or_the_platform(company: Company) -> None:
     assert (platform.actor_kind, platform.actor_id, platform.actor_key) == ("platform", None, "")
 
 
+def run_to_end(threads: list[Thread]) -> None:
+    """Start the threads, and wait until all have ended."""
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(TIMEOUT_S)
+    assert not any(thread.is_alive() for thread in threads)
+
+
 def test_concurrent_writers_make_one_chain(company: Company) -> None:
     def write() -> None:
         for _ in range(10):
             add_entry(company.platform)
         connection.close()
 
-    threads = [Thread(target=write) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    threads = [Thread(target=write, daemon=True) for _ in range(4)]
+    run_to_end(threads)
 
     assert len(require_unbroken_chain(company.tenant_id)) == NUM_FIRST_ENTRIES + 4 * 10
 
@@ -114,15 +122,12 @@ def test_two_concurrent_first_entries_make_one_chain() -> None:
 
     def write() -> None:
         with tenant_scope(empty_tenant_id):
-            barrier.wait()
+            barrier.wait(TIMEOUT_S)
             add_entry(build_system_actor(empty_tenant_id))
         connection.close()
 
-    threads = [Thread(target=write) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    threads = [Thread(target=write, daemon=True) for _ in range(2)]
+    run_to_end(threads)
 
     assert len(require_unbroken_chain(empty_tenant_id)) == 2
 
@@ -235,4 +240,4 @@ def test_any_recorded_facts_have_the_same_hash_when_read_back(cast: Cast, facts:
         entry = AuditEntry.objects.order_by("-sequence")[0]
     document = build_document(entry)
     assert hash_document(document) == bytes(entry.hash)
-    assert entry.after == document["after"]
+    assert document["after"] == to_exact_numbers(facts)

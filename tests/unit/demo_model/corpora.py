@@ -24,7 +24,11 @@ def small_tokenizer() -> Tokenizer:
 
 @cache
 def small_corpus() -> TokenCorpus:
-    """Return a corpus of FILES and SHORT_FILE, in this order, and a further file of each group."""
+    """Return a corpus of a package with FILES and SHORT_FILE, in this order, and of other files.
+
+    Each other group has one file. Its repository has the group's name.
+    """
+    # The group, repository and text of each file.
     package = [(Group.PACKAGES, "package", file) for file in [*FILES, SHORT_FILE]]
     other_files = [(group, str(group), FILES[0]) for group in Group if group is not Group.PACKAGES]
     return encode([*package, *other_files], small_tokenizer())

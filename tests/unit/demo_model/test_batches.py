@@ -1,7 +1,13 @@
 """The training documents and rows that are drawn from the corpus.
 
-A row contains one document and padding. The corpus and its tokenizer are small ones for tests. An
-echo is a document of the same shuffled tokens twice; its answer can only be copied.
+A row contains one document and padding. The document's `targets`, shifted by one, are the row's
+`labels`: each label is the next token that the model should predict. There is one exception. In
+the order prefix, suffix, answer, the label after the suffix marker is the first token of the
+answer, so that the model computes the continuation of the prefix there. FIRST_WEIGHT is the weight
+of the answer's first token, in its own place and in this one.
+
+The corpus and its tokenizer are small ones for tests. An echo is a document of the same shuffled
+tokens twice; its answer can only be copied.
 """
 
 import random
@@ -133,7 +139,8 @@ def test_the_answer_to_an_echo_occurs_in_its_prefix(tokenizer: Tokenizer) -> Non
     source.mixture = ECHOES
 
     for document in [source.draw_document(100) for _ in range(100)]:
-        # The last token with FIRST_WEIGHT is the first of the answer.
+        # The last token with FIRST_WEIGHT is the first of the answer. An earlier one may be after
+        # the suffix marker.
         answer_at = len(document.weights) - document.weights[::-1].index(FIRST_WEIGHT) - 1
         before, answer = document.tokens[:answer_at], document.tokens[answer_at:-1]
         starts = range(len(before) - len(answer) + 1)

@@ -9,6 +9,7 @@ import pytest
 from caret.contracts.usage import OutcomeEvent
 from caret.foundation.ids import UserId, new_request_id
 from inference.errors import TooManyRequests, UnauthenticatedRequest
+from inference.gateway.protocol.frames import ErrorFrame
 from inference.gateway.protocol.late_outcomes import (
     MAX_AGE_MS,
     MAX_AHEAD_MS,
@@ -110,6 +111,8 @@ async def test_outcomes_are_accepted_for_a_day(age_ms: int, ends: list[str]) -> 
         await report(editor, id="1", request_id=make_request_id(editor, age_ms=age_ms))
 
     assert editor.ends("1") == ends
+    messages = [frame.message for frame in editor.frames if isinstance(frame, ErrorFrame)]
+    assert messages == ["request_id must be of a request from the last 24 hours."] * len(ends)
     assert len(editor.journal.late_outcomes) == (0 if ends else 1)
 
 
@@ -173,6 +176,24 @@ def test_late_outcomes_are_rate_limited_per_tenant() -> None:
     recorder.record(make_principal(user_id=ALICE), request_id, outcome)
 
     assert len(journal.late_outcomes) == MAX_OF_TENANT_AT_ONCE + 2
+
+
+def test_a_rejection_by_the_tenants_limit_does_not_use_up_the_users_limit() -> None:
+    clock, journal = FakeClock(), FakeJournal()
+    recorder = LateOutcomeRecorder(clock=clock, append_record=journal.append)
+    request_id, outcome = new_request_id(now_ms=clock.now_ms()), OutcomeReport(OutcomeEvent.SHOWN)
+    for number in range(MAX_OF_TENANT_AT_ONCE):
+        user_id = UserId(str(uuid.UUID(int=number // MAX_AT_ONCE)))
+        recorder.record(make_principal(user_id=user_id), request_id, outcome)
+    for _ in range(MAX_AT_ONCE):
+        with pytest.raises(TooManyRequests, match="too_many_requests"):
+            recorder.record(make_principal(user_id=ALICE), request_id, outcome)
+
+    clock.pass_s(1.0)  # the tenant may now report 32 more
+    for _ in range(32):
+        recorder.record(make_principal(user_id=ALICE), request_id, outcome)
+
+    assert len(journal.late_outcomes) == MAX_OF_TENANT_AT_ONCE + 32
 
 
 def _raise_revoked() -> None:

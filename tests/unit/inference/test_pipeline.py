@@ -184,7 +184,8 @@ async def test_text_sent_before_the_engine_disconnects_is_kept() -> None:
     await gateway.serve(client)
 
     assert ("".join(client.texts), client.ends) == ("b", ["done"])
-    # The finish reason of a text that is cut off; the filter reason says why it is.
+    # The text is cut off, so the finish reason is `length`. The filter reason says why the text was
+    # cut off.
     assert gateway.endings == [(FinishReason.LENGTH, "")]
     (record,) = gateway.journal.records
     assert isinstance(record, CompletionRecord)
@@ -233,6 +234,7 @@ async def test_a_cancelled_completion_frees_its_slot_and_its_engine(
     client = FakeClient()
     task = await _start_hanging_completion(gateway, client)
 
+    # A cancellation with a finish reason gets a last frame; without one, the connection is gone.
     task.cancel(finish_reason.value)
     await asyncio.gather(task, return_exceptions=True)
 

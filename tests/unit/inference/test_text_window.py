@@ -1,4 +1,8 @@
-"""Windows: the end (`tail`) or the beginning (`head`) of a long text that goes into a prompt."""
+"""Windows: the end (`tail`) or the beginning (`head`) of a long text that goes into a prompt.
+
+A tail begins at an anchor: a line that stays the same while the user types, so that the beginning
+of the prompt stays the same, too, and stays in the prefix cache.
+"""
 
 from itertools import pairwise
 
@@ -62,8 +66,9 @@ def test_a_window_keeps_most_of_the_text_that_fits() -> None:
 
     kept_chars = [len(tail(SOURCE[:end], max_chars=4_000)) for end in ends]
 
-    # To begin at an anchor, a window skips few lines on average (see ANCHOR_EVERY), and never more
-    # than MAX_SKIPPED_SHARE of its whole lines. All lines within the limit but the first are whole.
+    # To begin at an anchor, a window skips about 16 lines on average (`ANCHOR_EVERY`), and never
+    # more than MAX_SKIPPED_SHARE of its whole lines. The limit of 4,000 characters may cut the
+    # first line, so the minimum does not count it.
     min_whole_lines_chars = 4_000 - max(map(len, SOURCE.splitlines(keepends=True)))
     assert sum(kept_chars) / len(kept_chars) > 0.75 * 4_000
     assert min(kept_chars) >= (1 - MAX_SKIPPED_SHARE) * min_whole_lines_chars

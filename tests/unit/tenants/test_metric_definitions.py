@@ -19,8 +19,8 @@ from tenants.usage.reports.metric_definitions import COST, METRICS, Metric, Toke
 COUNTS = UsageCounters(
     requests=200,
     cancelled=50,
-    parsed=80,
-    parsed_valid=76,
+    parsed=60,
+    parsed_valid=57,
     prompt_tokens=2_000_000,
     generated_tokens=10_000,
     shown=100,
@@ -40,12 +40,13 @@ COUNTS = UsageCounters(
     ("name", "value"),
     [
         ("acceptance", 0.4),  # (30 + 10) / 100
-        ("completion_acceptance", 0.5),  # (30 + 10) / 80
+        # (30 + 10) / 80: `seen` counts suggestions that were shown for at least 750 ms or accepted.
+        ("completion_acceptance", 0.5),
         ("weighted_acceptance", 0.25),  # 1,000 / 4,000
         ("persistence_30", 0.75),  # 15 / 20
         ("persistence_1800", None),  # nothing was checked after 1,800 s
         ("completed_code", 0.25),  # 1,000 / (1,000 + 3,000)
-        ("validity", 0.95),  # 76 / 80
+        ("validity", 0.95),  # 57 / 60
         ("cancellation", 0.25),  # 50 / 200
     ],
 )
@@ -69,8 +70,8 @@ def test_the_share_of_completed_code_needs_typing_reports() -> None:
 def test_accepted_tokens_bear_the_cost_of_all_tokens() -> None:
     metric = cost_metric(TokenPrice(prompt_micros=100_000, generated_micros=1_000_000))
 
-    # 200,000 micros for the prompts and 10,000 for generated tokens, for 500 accepted tokens. The
-    # metric is the cost of a thousand accepted tokens.
+    # The prices are for a million tokens: 200,000 micros for the prompts, and 10,000 for generated
+    # tokens. This is the cost of 500 accepted tokens. The metric is the cost of a thousand.
     assert metric.compute(COUNTS) == 420_000
     assert metric.compute(UsageCounters(prompt_tokens=5)) is None
     assert metric.name == COST

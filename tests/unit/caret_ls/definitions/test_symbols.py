@@ -30,11 +30,16 @@ VALUE = 1
 
 
 def test_members_before_the_cursor_are_found_with_their_objects() -> None:
-    assert find_symbols("    x = order.total(rates[") == [
-        Symbol("order", 8),
-        Symbol("order.total", 14),
-        Symbol("rates", 20),
+    assert find_symbols("    tax = order.total(rates[") == [
+        Symbol("tax", 4),
+        Symbol("order", 10),
+        Symbol("order.total", 16),
+        Symbol("rates", 22),
     ]
+
+
+def test_names_with_fewer_than_three_characters_are_left_out() -> None:
+    assert find_symbols("    xy = of.total(a, b[") == [Symbol("of.total", 12)]
 
 
 def test_the_symbol_that_is_being_typed_is_left_out() -> None:
@@ -51,7 +56,7 @@ def test_positions_count_utf16_code_units() -> None:
     assert find_symbols('"🙂", order.') == [Symbol("order", 6)]
 
 
-@pytest.mark.parametrize("line", ["", "(", "x.y(", "12345 ", "'"])
+@pytest.mark.parametrize("line", ["", "(", "12345 ", "'"])
 def test_a_line_may_have_no_symbols(line: str) -> None:
     assert find_symbols(line) == []
 
