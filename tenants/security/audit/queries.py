@@ -13,6 +13,7 @@ from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import InvalidValue
 from tenants.base.pagination import (
+    MAX_PAGE,
     Page,
     PagePosition,
     build_page,
@@ -101,13 +102,12 @@ def fetch_entries(
     pages and record one read. Raises Forbidden, InvalidValue.
     """
     actor.require(Permission.READ_AUDIT)
+    assert 1 <= limit <= MAX_PAGE
     after = decode_cursor(cursor)
     with tenant_scope(actor.tenant_id):
         entries = _filter_entries(actor, audit_filter).select_related("actor")
         if after is not None:
-            # The ID in the cursor is a sequence number (see _to_position). The remainder fits the
-            # column even if the cursor is forged.
-            entries = entries.filter(sequence__lt=after.id.int % _SEQUENCE_LIMIT)
+            entries = entries.filter(sequence__lt=_find_sequence(actor.tenant_id, after))
         rows = list(entries.order_by("-sequence")[: limit + 1])
         erased_ids = find_erased_users(actor.tenant_id, [row.actor_id for row in rows])
     page = build_page(rows, limit=limit, get_position=_to_position)
@@ -151,6 +151,20 @@ def filter_period(
 def _to_position(row: AuditEntry) -> PagePosition:
     """Return the position of an entry for cursors. The position's ID is the sequence number."""
     return PagePosition(row.at, uuid.UUID(int=row.sequence))
+
+
+def _find_sequence(tenant_id: TenantId, position: PagePosition) -> int:
+    """Return the sequence number of the entry at a position of a cursor. Raises InvalidValue."""
+    if position.id.int < _SEQUENCE_LIMIT:
+        return position.id.int
+    # A cursor of an earlier release has the entry's ID. An export that began before the upgrade
+    # continues with it.
+    try:
+        return AuditEntry.objects.get(tenant_id=tenant_id, id=position.id).sequence
+    except AuditEntry.DoesNotExist as error:
+        raise InvalidValue(
+            "cursor", "The cursor is invalid. Use a cursor from a previous page."
+        ) from error
 
 
 def _filter_entries(actor: Actor, audit_filter: AuditFilter) -> QuerySet[AuditEntry]:

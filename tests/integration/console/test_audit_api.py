@@ -1,7 +1,8 @@
 """The audit log over REST: pages, filters, and the entry that a read leaves."""
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
+from uuid import UUID
 
 import pytest
 from django.test import Client
@@ -9,6 +10,7 @@ from django.utils import timezone
 
 from caret.foundation.ids import LookupId
 from caret.foundation.postgres.tenant_scope import tenant_scope
+from tenants.base.pagination import PagePosition, encode_cursor
 from tenants.base.permissions import Role
 from tenants.security.audit.operations import record_change
 from tenants.security.authorization.actor import Actor, OperatorIdentity
@@ -16,6 +18,7 @@ from tests.fixtures.companies import ACME_PEOPLE, Cast, Company, make_company
 from tests.integration.console.conftest import SignIn
 
 PATH = "/api/v1/audit"
+CURSOR_OF_NO_ENTRY = encode_cursor(PagePosition(datetime(2026, 3, 1, tzinfo=UTC), UUID(int=2**127)))
 
 
 @pytest.fixture
@@ -60,6 +63,20 @@ def test_entries_are_listed_in_the_order_of_the_chain_if_the_clock_is_set_back(
     sequences = [entry["sequence"] for entry in page["items"] + rest]
     assert len(sequences) == 3
     assert sequences == sorted(sequences, reverse=True)
+
+
+def test_a_cursor_of_an_earlier_release_continues_after_its_entry(
+    company: Company, auditor: Client
+) -> None:
+    """An export that is running during the upgrade has such a cursor."""
+    for _ in range(3):
+        record_test_change(company.administrator.actor)
+    newest = list_rows(auditor, action="test.done")[0]
+    at, entry_id = datetime.fromisoformat(newest["at"]), UUID(newest["id"])
+
+    rows = list_rows(auditor, action="test.done", cursor=encode_cursor(PagePosition(at, entry_id)))
+
+    assert [row["sequence"] for row in rows] == [newest["sequence"] - 1, newest["sequence"] - 2]
 
 
 def test_entries_are_listed_newest_first_with_actor_and_address(
@@ -160,6 +177,7 @@ def test_entries_are_found_by_target_and_period(company: Company, auditor: Clien
     [
         ("actor", "nobody"),
         ("cursor", "x"),
+        ("cursor", CURSOR_OF_NO_ENTRY),
         ("limit", "0"),
         ("since", "yesterday"),
         ("since", "2026-11-21T12:00:00"),
