@@ -40,7 +40,8 @@ _QUERIED_TIME: Final = timedelta(days=7)
 # The time in a request's ID differs from the time of the request by less than this.
 _MAX_ID_DEVIATION: Final = timedelta(seconds=60)
 _SECONDS_PER_DAY: Final = 86_400
-_MAX_RECORDED_S: Final = 60  # interval of the task
+_INTERVAL_S: Final = 60  # of the task that records replica seconds
+_MAX_RECORDED_S: Final = 90  # a busy worker may start the task half an interval late
 # Other values in Redis were not written by this module.
 _DIGITS: Final = re.compile(rb"[0-9]{1,15}")
 logger = structlog.get_logger(__name__)
@@ -116,9 +117,9 @@ def record_replica_seconds(
 ) -> None:
     """Add the seconds since the last call for each replica that is not down. Called each minute.
 
-    At most a minute is added: after a gap, nobody knows whether the replicas were up. A repeated
-    call adds almost nothing. The seconds are divided among the pools that the replica belongs to.
-    Raises redis.RedisError.
+    After a gap of more than 90 s, only a minute is added, because nobody knows whether the replicas
+    were up. A repeated call adds almost nothing. The seconds are divided among the pools that the
+    replica belongs to. Raises redis.RedisError.
     """
     duration_s = _advance_recorded_until(store, now)
     for pool, seconds in _compute_replica_seconds(installation, duration_s=duration_s).items():
@@ -126,11 +127,12 @@ def record_replica_seconds(
 
 
 def _advance_recorded_until(store: redis.Redis, now: datetime) -> int:
-    """Return the seconds since the last call, from 0 to 60. The first call returns 60."""
+    """Return the seconds since the last call, from 0 to 90; 60 if it is the first or a gap ends."""
     previous_ms = cast(Any, store.set(REPLICA_SECONDS_AT, to_unix_ms(now), get=True))
     if previous_ms is None or not _DIGITS.fullmatch(previous_ms):
-        return _MAX_RECORDED_S
-    return min(max(round((to_unix_ms(now) - int(previous_ms)) / 1000), 0), _MAX_RECORDED_S)
+        return _INTERVAL_S
+    elapsed_s = max(round((to_unix_ms(now) - int(previous_ms)) / 1000), 0)
+    return elapsed_s if elapsed_s <= _MAX_RECORDED_S else _INTERVAL_S
 
 
 def read_replica_seconds(
@@ -164,7 +166,7 @@ def _compute_replica_seconds(
             num_pools_by_replica[replica.name] = num_pools + 1
     return {
         pool.name: sum(
-            duration_s // num_pools_by_replica[replica.name]
+            round(duration_s / num_pools_by_replica[replica.name])
             for replica in pool.replicas
             if replica.is_up is not False
         )

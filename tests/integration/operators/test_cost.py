@@ -213,6 +213,20 @@ def test_a_repeated_minute_is_recorded_once(gateway: Gateway) -> None:
     assert seconds == {now.date(): {"demo-fast": 120, "demo-quality": 120}}
 
 
+def test_a_late_call_records_the_time_that_has_passed(gateway: Gateway) -> None:
+    now = datetime(2026, 3, 1, 12, tzinfo=UTC)
+    installation = read_installation_status(now=now)
+
+    for after_s in (0, 75, 120):
+        record_replica_seconds(
+            connect_to_redis(), installation, now=now + timedelta(seconds=after_s)
+        )
+
+    # Of 2 replicas: a minute before the first call, and 120 s after it.
+    seconds = read_replica_seconds(connect_to_redis(), num_days=7, now=now)
+    assert seconds == {now.date(): {"demo-fast": 180, "demo-quality": 180}}
+
+
 def test_a_gap_is_recorded_as_a_minute(gateway: Gateway) -> None:
     now = datetime(2026, 3, 1, 12, tzinfo=UTC)
     installation = read_installation_status(now=now)
