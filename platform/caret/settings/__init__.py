@@ -309,6 +309,9 @@ CELERY_BROKER_URL = broker_from_redis_url(REDIS_URL)
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_ACKS_LATE = True
 CELERY_TASK_REJECT_ON_WORKER_LOST = True
+# Otherwise each busy process would reserve three further tasks, which then wait for it although
+# other workers are idle. Beat sends no other run of a task while one waits.
+CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 # A task that hangs blocks one of few processes. After an hour, Redis would deliver an
 # unacknowledged task to a second worker while the first still runs it. So both limits are less than
 # an hour.

@@ -18,7 +18,10 @@ from caret.foundation.clock import Clock, SystemClock
 from tenants.base.redis_connection import connect_to_redis
 
 _MIN_SET_BACK_S: Final = 1.0  # ordinary clock corrections are smaller, and are ignored
-_WAITING_KEY: Final = "caret:waiting-task:{task}"  # expires together with the waiting message
+_WAITING_KEY: Final = "caret:waiting-task:{task}"
+# The mark expires this long before its message. Many intervals are as long as the expiry time of
+# their messages. If the mark expired last, a run that is due at that time would be skipped.
+_MARGIN_S: Final = 1.0
 log = structlog.get_logger(__name__)
 
 
@@ -58,10 +61,14 @@ class OneWaitingRunScheduler(ClockJumpSafeScheduler):
 
 
 def mark_waiting(task: str, *, expires_s: float) -> bool:
-    """Note that a run of the task waits. Return False if one waits already."""
+    """Note that a run of the task waits. Return False if one waits already.
+
+    `expires_s`: the expiry time of the run's message, more than a second.
+    """
     key = _WAITING_KEY.format(task=task)
+    lifetime_ms = int((expires_s - _MARGIN_S) * 1000)
     try:
-        return bool(connect_to_redis().set(key, "", nx=True, px=int(expires_s * 1000)))
+        return bool(connect_to_redis().set(key, "", nx=True, px=lifetime_ms))
     except redis.RedisError:
         return True  # without Redis, Celery cannot send the task, either; it logs the error
 
