@@ -22,6 +22,7 @@ from tenants.models import User
 from tenants.security.audit.operations import record_change
 from tenants.security.authorization.actor import build_system_actor
 from tenants.security.authorization.directory import find_memberships
+from tenants.security.encryption.startup_check import require_root_keys
 
 logger = structlog.get_logger(__name__)
 
@@ -37,9 +38,9 @@ _FACTORS: Final = {
 _SUBJECT: Final = "Your second factor for Caret was reset"
 _TEXT: Final = """An operator of Caret replaced the secret that encrypted your second factor.
 
-Your authenticator app and your recovery codes for {email} do not work any more. Remove Caret from
-the app. Then sign in at {console}/sign-in and set up a new second factor at
-{console}/account/second-factor.
+Authenticator apps and recovery codes that you set up for {email} do not work any more. If you used
+an app, remove Caret from the app. Then sign in at {console}/sign-in and set up a new second factor
+at {console}/account/second-factor.
 
 Your password and your passkeys have not changed.
 """
@@ -50,9 +51,11 @@ def reset_undecryptable_factors(*, reason: str, now: datetime) -> int:
 
     Return the number of users who had such factors. Each gets an e-mail, and each of their tenants
     an audit entry for each factor. Users are independent: after an interruption, call it again.
-    Raises InvalidValue.
+    Raises InvalidValue, and RootKeysUnusable if the root keys do not belong to the database:
+    probably the root secret does not, either, and would decrypt no user's factors.
     """
     reason = parse_reason(reason)
+    require_root_keys()
     user_ids = Authenticator.objects.filter(type__in=_FACTORS).values_list("user_id", flat=True)
     return sum(
         _reset_user(user_id, reason, now) for user_id in user_ids.distinct().order_by("user_id")

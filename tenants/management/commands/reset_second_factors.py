@@ -9,6 +9,7 @@ from django.utils import timezone
 from caret.foundation.management_command import NoSystemChecksCommand
 from tenants.base.errors import DomainError
 from tenants.identity.sso.mfa_reset import reset_undecryptable_factors
+from tenants.security.encryption.startup_check import RootKeysUnusable
 
 
 class Command(NoSystemChecksCommand):
@@ -27,4 +28,6 @@ class Command(NoSystemChecksCommand):
             num_users = reset_undecryptable_factors(reason=options["reason"], now=timezone.now())
         except DomainError as error:
             raise CommandError(error.message) from error
+        except RootKeysUnusable as error:
+            raise CommandError(str(error)) from error
         self.stdout.write(f"Users whose second factors were reset: {num_users}.")

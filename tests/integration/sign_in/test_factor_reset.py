@@ -10,9 +10,12 @@ from allauth.mfa.models import Authenticator
 from django.conf import LazySettings
 from django.core import mail
 from django.core.management import CommandError, call_command
+from django.utils import timezone
 
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.models import AuditEntry
+from tenants.security.encryption.envelope import SealContext
+from tenants.security.encryption.operations import seal_in_scope
 from tests.fakes.passkey import SoftPasskey
 from tests.fixtures.companies import Company, Person
 from tests.integration.sign_in import with_passkey
@@ -30,8 +33,10 @@ def earlier_root_secret(settings: LazySettings) -> Iterator[None]:
     """Run the block with a root secret that is replaced after it."""
     current = settings.ROOT_SECRET
     settings.ROOT_SECRET = secrets.token_bytes(32)
-    yield
-    settings.ROOT_SECRET = current
+    try:
+        yield
+    finally:
+        settings.ROOT_SECRET = current
     mail.outbox = []
 
 
@@ -99,6 +104,21 @@ def test_passkeys_stay(companies: list[Company], olga: Person, settings: LazySet
     types = Authenticator.objects.filter(user_id=olga.user_id).values_list("type", flat=True)
     assert list(types) == [Authenticator.Type.WEBAUTHN]
     assert [entry.before for entry in list_resets(companies[0])] == [{"factor": "recovery_codes"}]
+
+
+def test_a_root_secret_of_another_installation_changes_nothing(
+    companies: list[Company], olga: Person, settings: LazySettings
+) -> None:
+    set_up_app(olga)
+    # The root key of the current root secret is in use now.
+    context = SealContext(table="content_object", column="content", row="7")
+    tenant_id = companies[0].tenant_id
+    seal_in_scope(tenant_id, "user:olga", context=context, data=b"text", now=timezone.now())
+
+    with earlier_root_secret(settings), pytest.raises(CommandError, match="CARET_ROOT_KEYS"):
+        reset_factors()
+
+    assert Authenticator.objects.filter(user_id=olga.user_id).count() == 2
 
 
 def test_a_reason_that_is_too_long_changes_nothing(olga: Person, settings: LazySettings) -> None:
