@@ -37,7 +37,9 @@ def format_count(value: float) -> str:
 def format_short_count(value: float) -> str:
     """Return the number for the axis of a chart, such as 12k or 3.4M."""
     for size, letter in ((1_000_000, "M"), (1_000, "k")):
-        if value >= size:
+        # Four decimals of this unit are one decimal of the next smaller unit. Without rounding,
+        # 999,960 would be shown as 1,000k.
+        if round(value / size, 4) >= 1:
             amount = round(value / size, 1)
             return f"{format_number(amount, 0 if amount == int(amount) else 1)}{letter}"
     return format_number(value, 0 if value == int(value) else 1)

@@ -22,7 +22,7 @@ from typing import BinaryIO, Final
 from caret.foundation.parsing.grammars import grammar_of
 from inference.filtering.fingerprints import (
     WINDOW_CHARS,
-    WINNOW,
+    WINNOW_HASHES,
     remove_white_space,
     window_hashes,
     winnow,
@@ -103,7 +103,7 @@ def _write_index(file: BinaryIO, hashes: Iterator[int]) -> int:
         part.tofile(file)
         num_hashes += len(part)
     file.seek(0)
-    file.write(HEADER.pack(MAGIC, VERSION, WINDOW_CHARS, WINNOW, num_hashes))
+    file.write(HEADER.pack(MAGIC, VERSION, WINDOW_CHARS, WINNOW_HASHES, num_hashes))
     return num_hashes
 
 

@@ -14,7 +14,7 @@ WINDOW_CHARS: Final = 150
 # An index keeps one hash of this many consecutive windows (Schleimer, Wilkerson and Aiken 2003,
 # "winnowing"). So every copy of at least 165 characters (150 + 16 - 1) is found, and none of fewer
 # than 150.
-WINNOW: Final = 16
+WINNOW_HASHES: Final = 16
 _PRIME: Final = (1 << 61) - 1
 _BASE: Final = 1_000_003
 # The factor of the character that leaves the window.
@@ -51,9 +51,9 @@ def window_hashes(text: str) -> Iterator[int]:
 
 
 def winnow(hashes: Iterable[int]) -> Iterator[int]:
-    """Yield the smallest of each WINNOW consecutive hashes, each position only once.
+    """Yield the smallest of each WINNOW_HASHES consecutive hashes, each position only once.
 
-    If there are fewer hashes than WINNOW, yield the smallest.
+    If there are fewer hashes than WINNOW_HASHES, yield the smallest.
     """
     window: deque[tuple[int, int]] = deque()  # (index, hash), hashes ascending
     yielded_index = index = -1
@@ -62,10 +62,10 @@ def winnow(hashes: Iterable[int]) -> Iterator[int]:
         while window and window[-1][1] >= hash_:
             window.pop()
         window.append((index, hash_))
-        if window[0][0] <= index - WINNOW:
+        if window[0][0] <= index - WINNOW_HASHES:
             window.popleft()
-        if index >= WINNOW - 1 and window[0][0] != yielded_index:
+        if index >= WINNOW_HASHES - 1 and window[0][0] != yielded_index:
             yielded_index = window[0][0]
             yield window[0][1]
-    if 0 <= index < WINNOW - 1:
+    if 0 <= index < WINNOW_HASHES - 1:
         yield window[0][1]

@@ -23,7 +23,12 @@ from caret.contracts.public_code import (
     index_file,
 )
 from caret.foundation.environment import BadSetting
-from inference.filtering.fingerprints import WINDOW_CHARS, WINNOW, RollingHash, remove_white_space
+from inference.filtering.fingerprints import (
+    WINDOW_CHARS,
+    WINNOW_HASHES,
+    RollingHash,
+    remove_white_space,
+)
 from inference.pools.discovery.fleet_state_feed import FleetStateFeed
 
 log = structlog.get_logger(__name__)
@@ -56,7 +61,7 @@ class PublicCodeIndexFile:
         if len(self._map) < HEADER.size:
             raise _not_an_index(path)
         magic, version, window, winnow, num_hashes = HEADER.unpack_from(self._map)
-        if (magic, version, window, winnow) != (MAGIC, VERSION, WINDOW_CHARS, WINNOW):
+        if (magic, version, window, winnow) != (MAGIC, VERSION, WINDOW_CHARS, WINNOW_HASHES):
             raise _not_an_index(path)
         if len(self._map) != HEADER.size + num_hashes * HASH_BYTES:
             raise _not_an_index(path)

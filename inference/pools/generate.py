@@ -5,9 +5,10 @@ replica. The client may already have text of the failed replica, so the next rep
 this text. With greedy decoding, the next replica generates what the failed replica would have
 generated, except for numerical differences between batches.
 
-For a completion of one line, the engine stops at the line break, because the engine reports cached
-tokens only for streams that it ends itself. If the completion continues below the line, a second
-request generates the rest. The second request has no line break among its stop strings.
+A completion of one line has the line break as a stop string. If Caret closed the stream at the line
+break instead, the engine would not report its cached tokens. If the completion continues below the
+line, a second request generates the rest. The second request has no line break among its stop
+strings.
 """
 
 import asyncio
@@ -97,7 +98,7 @@ async def _stop_at_limits(
     """Yield the chunks. When one of the client's time limits has passed, end with LENGTH."""
     clock_s = asyncio.get_running_loop().time
     due_s = _add_ms(clock_s(), limits.first_token_ms)
-    num_tokens = 0
+    num_tokens, has_begun = 0, False
     while True:
         try:
             async with asyncio.timeout_at(due_s):
@@ -107,8 +108,9 @@ async def _stop_at_limits(
         except TimeoutError:
             yield EngineChunk("", num_tokens, EngineStop.LENGTH)
             return
-        if num_tokens == 0 and chunk.generated_tokens:
-            due_s = _add_ms(clock_s(), limits.generation_ms)
+        # Text is enough, because not every engine counts tokens while it streams.
+        if not has_begun and (chunk.text or chunk.generated_tokens):
+            has_begun, due_s = True, _add_ms(clock_s(), limits.generation_ms)
         num_tokens = chunk.generated_tokens
         yield chunk
 
@@ -131,9 +133,12 @@ async def _stream_lines(
                 continue  # The remaining chunks only have counts, which are in the trace already.
             text += chunk.text
             if chunk.stop is EngineStop.LINE and continues_below(text):
-                # The second request needs at least one token.
+                # Continue only if the token limit leaves a token for the second request.
                 is_continued = len(encoder.encode(f"{text}\n")) < engine_request.max_tokens
-            yield replace(chunk, text=f"{chunk.text}\n", stop=None) if is_continued else chunk
+            if is_continued:
+                # The line break was the stop string, so the engine left it out.
+                chunk = replace(chunk, text=f"{chunk.text}\n", stop=None)
+            yield chunk
     if is_continued:
         async with aclosing(stream_from(engine_request.without_line_stop(), f"{text}\n")) as chunks:
             async for chunk in chunks:
@@ -164,7 +169,12 @@ async def _stream_chunks(
                         _on_chunk(chunk, request, attempt, trace, num_generated=len(token_ids))
                         texts.append(chunk.text)
                         stop = chunk.stop or stop
-                        yield chunk
+                        # The engine counts only the tokens of the current attempt.
+                        yield (
+                            replace(chunk, generated_tokens=trace.generated_tokens)
+                            if token_ids
+                            else chunk
+                        )
             return
         except EngineError as error:
             if stop is not None:
@@ -186,6 +196,7 @@ async def _stream_chunks(
             _log_failure(error, request, trace, stop)
         if stop is None:
             trace.mark_rerouted(requests[0])
+    # All attempts failed after the first text, or all tokens had been generated.
     yield EngineChunk("", trace.generated_tokens, stop)
 
 

@@ -26,7 +26,7 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
     "Tenants and operators": {
         "tenant": "create, list, rename, suspend or close tenants",
         "reset_password": "mail a user a link to set a new password",
-        "reset_second_factors": "remove factors of an earlier root secret",
+        "reset_second_factors": "remove second factors that cannot be decrypted",
         "manage_operator": "manage the operators' accounts",
         "model_catalog": "publish models, which tenants choose from",
         "operator_key": "manage the keys for the platform API",

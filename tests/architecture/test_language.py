@@ -174,7 +174,10 @@ def _bound_names(tree: ast.Module) -> Iterator[str]:
 
 @cache
 def _read_texts() -> tuple[tuple[str, str], ...]:
-    """Return path and text of all code, templates and documents, without the changelog."""
+    """Return path and text of the product's code, templates and documents.
+
+    Tests, migrations and the changelog are left out.
+    """
     paths = [REPOSITORY / path for path, _ in _parse_modules()]
     paths += (REPOSITORY / "console" / "templates").rglob("*.html")
     paths += [path for path in _DOCS.rglob("*.md") if path.name != "CHANGELOG.md"]

@@ -100,8 +100,10 @@ class StripeServer:
             text = f"An event already exists with identifier {identifier}."
             return 400, {"error": {"type": "invalid_request_error", "message": text}}
         age_s = self.now.timestamp() - timestamp
-        if not -_MAX_FUTURE_S <= age_s <= _MAX_AGE_S:
+        if age_s > _MAX_AGE_S:
             return 400, _error("timestamp_too_far_in_past")
+        if age_s < -_MAX_FUTURE_S:
+            return 400, _error("timestamp_in_future")
         if form["event_name"] not in self.meters or not form["payload[value]"].isdigit():
             return 400, _error("no_meter")
         customer = form["payload[stripe_customer_id]"]

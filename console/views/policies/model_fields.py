@@ -26,7 +26,7 @@ from console.views.policies.form_fields import AS_TYPED, offer_names
 from tenants.base.errors import InvalidValue
 
 _EMPTY_ROWS: Final = 2  # after the rows of the languages that have a default model
-_MAX_ROWS: Final = 50  # of one tier; a row is a language and its model
+_MAX_ROWS: Final = len(LANGUAGES)  # of one tier; a row is a language, entered once, and its model
 _MAX_LANGUAGE_CHARS: Final = 40
 
 
@@ -92,7 +92,7 @@ def initial_default_models(policy: TenantPolicy) -> dict[str, str]:
 def build_default_models(
     cleaned: Mapping[str, Any], *, base: TenantPolicy
 ) -> dict[str, dict[str, str]]:
-    """Return the chosen models by tier and language, as JSON.
+    """Return the chosen models by tier and language, in the form of the policy document.
 
     Tiers without fields keep the models of `base`. Raises InvalidValue.
     """

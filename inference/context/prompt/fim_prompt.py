@@ -205,7 +205,7 @@ def _select_whole(
 ) -> list[ContextFile]:
     """Return the files among `items` whose whole text is in the prompt if nothing is truncated."""
     in_prompt = {item.path for item in items}
-    return [file for file in request.files if file.path in in_prompt and encoder.is_whole(file)]
+    return [file for file in request.files if file.path in in_prompt and encoder.is_short(file)]
 
 
 def _estimate_demand(writer: PromptWriter, text: CursorText, nominal: int) -> TokensByPart:

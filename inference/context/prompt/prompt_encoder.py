@@ -61,8 +61,9 @@ class PromptEncoder:
             if excerpt.endswith("\n")
             else self._tokenizer.find_last_line_start(excerpt)
         )
-        # None: a line was just finished, and the next one is empty (see TokenizedLines.anchor). An
-        # empty text has no finished line, so its current line is an empty list.
+        # `current_line` is None if the excerpt ends with a line break: the cursor is in an empty
+        # line after a finished one, which `anchor` then treats like the line being typed. It is []
+        # if there is no text at all.
         current_line = (
             self.encode_text(_take_end(excerpt[start:], max_chars))
             if start < len(excerpt) or not excerpt
@@ -76,8 +77,9 @@ class PromptEncoder:
         lines = self._lines_cache.get_last_lines(stable_lines, self._kind, max_tokens=max_tokens)
         if not is_anchored:
             return lines.slide(current_line, max_tokens=max_tokens)
-        is_whole = len(stable_lines) == start and len(text) <= max_chars + MAX_KEY_CHARS
-        return lines.anchor(current_line, max_tokens=max_tokens, is_whole=is_whole)
+        # Nothing of the text before the current line was cut off.
+        has_whole_text = len(stable_lines) == start and len(text) <= max_chars + MAX_KEY_CHARS
+        return lines.anchor(current_line, max_tokens=max_tokens, is_whole=has_whole_text)
 
     def encode_after(self, text: str, *, max_tokens: int) -> list[int]:
         """Encode the beginning of the text after the cursor, in whole lines if possible.
@@ -144,7 +146,7 @@ class PromptEncoder:
             digest, lambda: measure_similarity(file, nearby_text), partition=self._partition
         )
 
-    def is_whole(self, file: ContextFile) -> bool:
+    def is_short(self, file: ContextFile) -> bool:
         """Return whether the file is short enough to be encoded whole, not as an outline."""
         return len(file.text) <= MAX_OUTLINE_TOKENS * self._writer.chars_per_token
 
@@ -156,8 +158,7 @@ class PromptEncoder:
     def _encode_file(self, file: ContextFile) -> list[int]:
         if not is_context_file(file.path, file.text):
             return []
-        is_whole = self.is_whole(file)
-        text = file.text if is_whole else self._outline_file(file) or head_of(file.text)
+        text = file.text if self.is_short(file) else self._outline_file(file) or head_of(file.text)
         body = self.encode_excerpt(file.path, text, max_tokens=MAX_OUTLINE_TOKENS)
         return [*self.encode_header(file.path), *body]
 
@@ -168,12 +169,12 @@ class PromptEncoder:
         """Encode in one piece, for tokenizers without split points between lines."""
         stable_lines, newline, current_line = text.rpartition("\n")
         safe = redact_text(stable_lines, self._kind) + newline + current_line
-        max_chars = int(max_tokens * self._writer.chars_per_token)
-        token_ids = self.encode_text(tail(safe, max_chars=max_chars))
+        expected_chars = int(max_tokens * self._writer.chars_per_token)
+        token_ids = self.encode_text(tail(safe, max_chars=expected_chars))
         if len(token_ids) > max_tokens:
             # The text has more tokens per character than expected. Half of the text is used, so
             # that the window usually still begins at an anchor.
-            token_ids = self.encode_text(tail(safe, max_chars=max_chars // 2))
+            token_ids = self.encode_text(tail(safe, max_chars=expected_chars // 2))
         return token_ids[-max_tokens:] if max_tokens > 0 else []
 
     def _max_chars(self, max_tokens: int) -> int:

@@ -28,7 +28,9 @@ class LineReplacement:
 def find_replacement(region: EditableRegion, answer: str) -> LineReplacement | None:
     """Return the smallest replacement that turns the region into the answer; None: both are equal.
 
-    White space at the ends of lines is ignored in the comparison.
+    White space at the ends of lines is ignored in the comparison. The model saw `shown_lines`, the
+    lines without secrets. The replacement removes the lines of the file, which have the same
+    indexes.
     """
     old = [line.rstrip() for line in region.shown_lines]
     answered = answer.replace("\r\n", "\n").split("\n")
@@ -46,8 +48,11 @@ def to_proposed_edit(region: EditableRegion, replacement: LineReplacement) -> Pr
     """Return the replacement as an edit of the text that the client sent."""
     start, added = replacement.start, list(replacement.added)
     is_at_file_end = region.has_last_line and replacement.end == len(region.lines)
-    if is_at_file_end and added and start == replacement.end:
-        # The line above has no line break, so it is replaced as well.
+    is_insertion = start == replacement.end
+    is_deletion_of_text = not added and bool(region.lines[-1].strip())
+    if is_at_file_end and (is_insertion or is_deletion_of_text):
+        # The line above is replaced as well. An insertion adds the line break that this line does
+        # not have. A deletion removes its line break, unless the file ends with a line break.
         start -= 1
         added.insert(0, region.lines[start])
     text = "\n".join(added)
@@ -56,7 +61,8 @@ def to_proposed_edit(region: EditableRegion, replacement: LineReplacement) -> Pr
         end_line=region.start_line + replacement.end,
         # The last line of a file has no line break.
         text=f"{text}\n" if added and not is_at_file_end else text,
-        # The longer of the removed and the added text counts.
+        # The longer of the removed and the added text counts. At least 1: an inserted empty line
+        # has no changed characters.
         num_changed_chars=max(1, *map(len, replacement.changed_texts)),
     )
 

@@ -1,6 +1,8 @@
-"""Supersession across gateways: claims are sent over Redis pub/sub, many in one message.
+"""Supersession across gateways: a newer request cancels the user's older one for the same file.
 
-A lost claim is acceptable: an engine then works for a stale request. So the queue is bounded and
+A claim says that a user has sent a newer request for a file. Gateways send each other their claims
+over Redis pub/sub, many in one message, so that the gateway with the older request cancels it. A
+lost claim is acceptable: an engine then works for a stale request. So the queue is bounded and
 drops its oldest claims. No request waits while Redis is unavailable. If no other gateway listens, a
 gateway pauses for a second and drops its claims.
 """

@@ -18,9 +18,10 @@ import httptools
 MAX_HEAD_BYTES: Final = 64 * 1024
 MAX_LINE_BYTES: Final = 128 * 1024  # vLLM's longest lines have a few KB
 MAX_HELD_BYTES: Final = 256 * 1024  # of the lines that were not read yet
-# Minimum time between two reads of lines. A read costs as much CPU time as many lines, so fewer
-# reads cost less. The delay is half a frame of a screen with 60 Hz, which users do not notice. The
-# first lines and the end of a response are returned at once.
+# Minimum time between two returns of `read_lines`. Waking its caller costs as much CPU time as the
+# processing of many lines, so the caller is woken less often. The delay is half a frame of a screen
+# with 60 Hz, which users do not notice. The first lines and the end of a response are returned at
+# once.
 PACE_S: Final = 0.008
 _DATA: Final = b"data: "
 _FIRST_FINAL_STATUS: Final = 200  # lower statuses are informational
@@ -113,9 +114,11 @@ class HttpConnection(asyncio.Protocol):
     def finish_response(
         self, *, within_s: float, on_end: Callable[["HttpConnection"], object]
     ) -> None:
-        """Call `on_end` when the rest of the response has arrived.
+        """Call `on_end` when the rest of the response has arrived. Its lines are not read any more.
 
-        Close the connection if the rest takes longer than `within_s` seconds.
+        Close the connection if the rest takes longer than `within_s` seconds. A rest that exceeds
+        MAX_HELD_BYTES pauses the connection, so it takes longer. If the connection fails, or has
+        failed already, `on_end` is not called.
         """
         if not self._is_awaiting_response:
             on_end(self)

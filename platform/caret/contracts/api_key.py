@@ -61,7 +61,8 @@ class Credential(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
     expires. They have the same key ID and lookup ID, but different digests.
 
     Fields with a default were added later, and are not encoded if they have their default. So an
-    older gateway fails to decode only credentials that use a new field.
+    older gateway fails to decode only the snapshots of tenants with a credential that uses a new
+    field (see ADR 0003).
     """
 
     key_id: KeyId

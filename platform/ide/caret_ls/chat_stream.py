@@ -80,8 +80,8 @@ async def _read_events(response: "httpx.Response") -> AsyncGenerator[str | ChatE
         event = _decode(data)
         if "error" in event:
             raise ChatFailed(_code_of(event))
-        for choice in event.get("choices", []):
-            if text := choice.get("delta", {}).get("content"):
+        for choice in _choices_of(event):
+            if text := _text_of(choice):
                 yield text
             # `caret_finish_reason` is more exact than OpenAI's `finish_reason`. It is sent only if
             # the two differ, so not for `stop` and `length`.
@@ -99,6 +99,21 @@ def _decode(text: str) -> dict[str, Any]:
     except ValueError:
         return {}
     return value if isinstance(value, dict) else {}
+
+
+def _choices_of(event: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the choices of an event; [] if there are none, or if they are malformed."""
+    choices = event.get("choices")
+    if not isinstance(choices, list):
+        return []
+    return [choice for choice in choices if isinstance(choice, dict)]
+
+
+def _text_of(choice: dict[str, Any]) -> str:
+    """Return the text of a choice; "" if there is none, or if it is malformed."""
+    delta = choice.get("delta")
+    content = delta.get("content") if isinstance(delta, dict) else None
+    return content if isinstance(content, str) else ""
 
 
 def _code_of(event: dict[str, Any]) -> str:

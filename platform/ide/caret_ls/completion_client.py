@@ -125,14 +125,15 @@ class CompletionClient:
             flight.cancel()
 
     def offer_part(self, flight: InFlightRequest) -> None:
-        """Offer a suggestion with the text that has passed the gateway's filter.
+        """Put the text that has passed the gateway's filter into the cache, as a suggestion.
 
-        A task adds later text to the suggestion.
+        The first call for a request also starts a task, which adds later text to the suggestion. A
+        further call only adds the text that has arrived since.
         """
-        is_growing = bool(flight.offered)
+        was_offered = bool(flight.offered)
         if len(flight.passed_text) > len(flight.offered):
             self._store_passed(flight)
-        if is_growing:
+        if was_offered:
             return
         flight.offered_after_ms = self._measure_ms(flight)
         task = asyncio.create_task(self._grow(flight))
@@ -198,7 +199,7 @@ class CompletionClient:
         except RequestEnded as error:
             finish_reason, retry_after_s = error.code, error.retry_after_s
         except asyncio.CancelledError:
-            self._record_slow_response(flight, began_s)
+            self._record_cancelled(flight, began_s)
             raise
         took_ms = (clock.monotonic_s() - began_s) * 1000
         result = CompletionResult(finish_reason, flight.text, took_ms, retry_after_s)
@@ -220,10 +221,18 @@ class CompletionClient:
                 flight.append(str(received_frame.get("text", "")))
         raise RequestEnded("offline")
 
-    def _record_slow_response(self, flight: InFlightRequest, began_s: float) -> None:
-        """Learn from a cancelled request: its response would have taken at least this long."""
+    def _record_cancelled(self, flight: InFlightRequest, began_s: float) -> None:
+        """Learn from a cancelled request: its response would have taken at least this long.
+
+        If the suggestion was growing, the time to its first line is known.
+        """
+        if flight.is_prefetch:
+            return
+        if flight.offered_after_ms is not None:
+            self._handlers.debouncer.on_response(flight.offered_after_ms)
+            return
         waited_ms = (self._handlers.clock.monotonic_s() - began_s) * 1000
-        if not flight.is_prefetch and waited_ms > USUAL_RESPONSE_MS:
+        if waited_ms > USUAL_RESPONSE_MS:
             self._handlers.debouncer.on_response(waited_ms)
 
     def _record_result(self, flight: InFlightRequest, result: CompletionResult) -> None:

@@ -33,7 +33,7 @@ class StripeOutcomeUnknown(StripeFailed):
 
 
 class StripeRejected(StripeFailed):
-    """Stripe rejected the request, or its list has too many pages: do not retry."""
+    """Stripe rejected the request, or a list that it returned has too many pages: do not retry."""
 
 
 class Stripe(Protocol):

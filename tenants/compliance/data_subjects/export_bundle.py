@@ -51,7 +51,7 @@ _README: Final = """\
 The data that Caret stores about one person in the tenant {tenant}.
 
 Each .ndjson file is one table, with one JSON object per line. If a file is empty, Caret stores no
-such data.
+such data, or could not decrypt it. Texts that Caret could not decrypt and left out: {num_omitted}.
 Times are UTC. API keys and passwords are stored only as digests, which are not included.
 captured_content.ndjson contains prompts and completions that were kept with the person's consent.
 retrieval_content.ndjson contains the parts of files that are indexed for this person only.
@@ -76,7 +76,9 @@ class BundleRequest:
 def write_bundle(
     *, actor: Actor, bundle_request: BundleRequest, out: IO[bytes], now: datetime
 ) -> dict[str, Any]:
-    """Write the bundle to `out` and return its manifest. Memory use is constant.
+    """Write the bundle to `out` and return its manifest.
+
+    Memory use is constant, except for the IDs of captured objects, which are read into a list.
 
     Raises Forbidden, InvalidValue, NotFound, OSError, redis.RedisError and errors of the object
     store. Raises Conflict if the bundle exceeds the limits, or if another bundle of the tenant is
@@ -121,12 +123,19 @@ class _BundleFiles:
         self._num_rows = 0
         self._num_bytes = 0
         self.digests: dict[str, WriteDigest] = {}
+        self.num_omitted = 0  # texts that could not be decrypted
 
-    def write_lines(self, name: str, lines: Iterable[bytes]) -> None:
-        """Write the lines to the file `name`.ndjson. Raises Conflict if a limit is exceeded."""
+    def write_lines(self, name: str, lines: Iterable[bytes | None]) -> None:
+        """Write the lines to the file `name`.ndjson. Raises Conflict if a limit is exceeded.
+
+        None stands for a text that could not be decrypted. It is only counted.
+        """
         digest = self.digests[f"{name}.ndjson"] = WriteDigest()
         with self._archive.open(f"{name}.ndjson", "w", force_zip64=True) as file:
             for line in lines:
+                if line is None:
+                    self.num_omitted += 1
+                    continue
                 self._count_line(len(line))
                 file.write(digest.update(line + b"\n"))
                 digest.rows += 1
@@ -190,8 +199,11 @@ def _write_tables(
         files.write_lines("retrieval_content", _read_indexed_content(subject))
 
 
-def _read_indexed_content(subject: DataSubject) -> Iterator[bytes]:
-    """Yield the text indexed for this user only. Text shared by the whole tenant is left out."""
+def _read_indexed_content(subject: DataSubject) -> Iterator[bytes | None]:
+    """Yield the text indexed for this user only. Text shared by the whole tenant is left out.
+
+    Yield None for a text that cannot be decrypted.
+    """
     holder = str(subject.user_id)
     cipher = ChunkCipher(settings.ROOT_SECRET, tenant_id=subject.tenant_id, holder=holder)
     rows = RetrievalChunk.objects.filter(tenant_id=subject.tenant_id, holder=holder)
@@ -200,14 +212,18 @@ def _read_indexed_content(subject: DataSubject) -> Iterator[bytes]:
             repository, path = cipher.open_name(row.id, bytes(row.sealed_name))
             text = cipher.open_text(row.id, bytes(row.sealed_text))
         except DecryptionFailed:
-            continue  # modified in the store
+            yield None  # modified in the store, or sealed with an earlier root secret
+            continue
         yield msgspec.json.encode(
             {"id": row.id, "repository": repository, "path": path, "text": text}
         )
 
 
-def _read_captured_content(subject: DataSubject) -> Iterator[bytes]:
-    """Yield captured content. No transaction is open while the object store is read: it is slow."""
+def _read_captured_content(subject: DataSubject) -> Iterator[bytes | None]:
+    """Yield captured content; None for an object that cannot be decrypted.
+
+    No transaction is open while the object store is read: it is slow.
+    """
     with tenant_scope(subject.tenant_id):
         objects = ContentObject.objects.filter(
             tenant_id=subject.tenant_id,
@@ -224,8 +240,11 @@ def _read_captured_content(subject: DataSubject) -> Iterator[bytes]:
                 context=object_store.build_seal_context(object_id),
                 envelope=envelope,
             )
-        except (FileNotFoundError, KeyDestroyed, DecryptionFailed):
-            continue  # erased since its ID was read, or modified in the store
+        except (FileNotFoundError, KeyDestroyed):
+            continue  # erased since its ID was read
+        except DecryptionFailed:
+            yield None  # modified in the store
+            continue
         yield from data.splitlines()
 
 
@@ -233,7 +252,7 @@ def _write_manifest(
     files: _BundleFiles, subject: DataSubject, head: ChainHead, now: datetime
 ) -> dict[str, Any]:
     slug = Tenant.objects.values_list("slug", flat=True).get(id=subject.tenant_id)
-    files.write_text("README.txt", _README.format(tenant=slug))
+    files.write_text("README.txt", _README.format(tenant=slug, num_omitted=files.num_omitted))
     manifest = load_signing_keys().sign_document(
         {
             "kind": KIND,

@@ -43,10 +43,10 @@ class Period:
 
 @dataclass(frozen=True, slots=True)
 class RowQuery:
-    """The tenant and the period of the rows.
+    """The rows to read, and the actor for whom they are read.
 
-    The caller checks the export's permission first. An actor who has this permission also passes
-    all checks in the source's own queries.
+    The caller checks the export's permission first. A source's own queries also check permissions.
+    The permission of an export must include all of these, so a source never raises Forbidden.
     """
 
     actor: Actor

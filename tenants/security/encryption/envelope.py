@@ -5,7 +5,7 @@
 The seal is bound to version|tenant|table|column|row|data key. Sealed data does not open if it is
 moved to another tenant, table, column or row, or if its key ID is changed. A wrapped key is bound
 to its own row in the same way, so a key that is moved to another tenant or scope does not open,
-either.
+either. A scope, such as `user:<id>/content`, says which data the data key encrypts.
 """
 
 import hashlib
@@ -22,7 +22,7 @@ FINGERPRINT_BYTES: Final = 16
 _VERSION: Final = 1
 _ID_BYTES: Final = 16
 _HEADER_BYTES: Final = 1 + _ID_BYTES
-_CANARY: Final = b"caret witness"
+_CANARY: Final = b"caret witness"  # never change it: the stored canaries contain it
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,10 +93,11 @@ def build_data_key_context(
 
 
 def create_canary(key: bytes, key_id: UUID) -> bytes:
-    """Seal a known text with the key.
+    """Seal a known text, the canary, with a data key. Caret stores it beside the wrapped key.
 
-    After the key's destruction, Caret tries to open the canary. If this fails, the destruction
-    succeeded: a deletion certificate states the result.
+    After the destruction of the wrapped key, Caret tries to unwrap the key once more, and to open
+    the canary with it. If either fails, the destruction succeeded: a deletion certificate states
+    the result.
     """
     return seal(key, _CANARY, bound_to=key_id.bytes)
 

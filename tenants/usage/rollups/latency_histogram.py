@@ -18,7 +18,8 @@ _BASE: Final = (1 + RELATIVE_ERROR) / (1 - RELATIVE_ERROR)
 def build_bucket_sql(column: str) -> str:
     """Return the SQL expression for the bucket number of the time in `column`, in milliseconds.
 
-    `column` must be a constant of the code, never input.
+    `column` must be a constant of the code, never input, and the rows must not have NULL in it:
+    Postgres' `greatest` ignores NULL, so such a row would count as the shortest time.
     """
     return f"ceil(ln(greatest({column}, {MIN_MS})) / {log(_BASE)!r})::int"
 

@@ -197,7 +197,11 @@ async def test_a_chat_ends_when_its_key_is_revoked(ada: Developer) -> None:
             "$/caret/chat", chat_params("Repeat this file.", uri=buffer.uri)
         )
         await server.wait_for_chat_text()
-        ada.publish_changes(credentials=())
+        revoked_credentials = tuple(
+            msgspec.structs.replace(credential, revoked_at_ms=1)
+            for credential in ada.snapshot.credentials
+        )
+        ada.publish_changes(credentials=revoked_credentials)
         result = await answer
         second_result = await server.send_chat("Why?", uri=buffer.uri)
 

@@ -25,7 +25,7 @@ from tenants.compliance.data_subjects.data_inventory import OWN_SOURCES, SOURCES
 from tenants.compliance.data_subjects.export_bundle import BundleLimits, BundleRequest, write_bundle
 from tenants.compliance.data_subjects.verification import main as verify
 from tenants.compliance.data_subjects.verification import verify_bundle
-from tenants.models import IdempotencyRecord, Membership, User
+from tenants.models import IdempotencyRecord, Membership, RetrievalChunk, User
 from tenants.security.audit.queries import AuditFilter, list_entries
 from tests.fakes.console_client import Client
 from tests.fixtures.companies import make_key
@@ -72,6 +72,23 @@ def test_an_export_contains_decrypted_content(acme: TracedTenant) -> None:
     (indexed,) = read_rows(bundle, "retrieval_content")
     assert captured["prefix"] == f"def {acme.mark}(): ..."
     assert (indexed["repository"], indexed["path"]) == (REPOSITORY, f"{acme.mark}.py")
+
+
+def test_an_export_says_how_many_texts_could_not_be_decrypted(acme: TracedTenant) -> None:
+    readme = "Texts that Caret could not decrypt and left out: {}."
+    with ZipFile(acme.export(acme.ada.actor, acme.ada.user_id)) as archive:
+        assert readme.format(0) in archive.read("README.txt").decode()
+    with tenant_scope(acme.company.tenant_id):
+        chunks = RetrievalChunk.objects.filter(
+            tenant_id=acme.company.tenant_id, holder=acme.ada.user_id
+        )
+        assert chunks.update(sealed_text=bytes(64)) == 1
+
+    bundle = acme.export(acme.ada.actor, acme.ada.user_id)
+
+    assert read_rows(bundle, "retrieval_content") == []
+    with ZipFile(bundle) as archive:
+        assert readme.format(1) in archive.read("README.txt").decode()
 
 
 def test_an_export_contains_scim_users_without_an_account(acme: TracedTenant) -> None:

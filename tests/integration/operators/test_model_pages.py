@@ -191,7 +191,7 @@ def test_an_invalid_experiment_is_refused_and_keeps_its_input(changes: dict[str,
     assert read_experiment_state(connect_to_redis()).entries == {}
 
 
-def test_a_running_experiment_cannot_be_started_nor_an_unknown_one_stopped() -> None:
+def test_a_running_experiment_cannot_be_created_or_started_nor_an_unknown_one_stopped() -> None:
     _post("experiments/create", **EXPERIMENT)
 
     assert _post("experiments/create", **EXPERIMENT).status_code == 400

@@ -28,7 +28,7 @@ def list_invitation_entries(company: Company) -> list[AuditEntry]:
 
 def test_an_operator_invites_a_further_owner_and_sees_the_link_once(acme: Company) -> None:
     browser, email = with_recent_step_up(), f"{secrets.token_hex(4)}@elsewhere.example"
-    browser.open_tenant(acme)
+    browser.open_tenant(acme)  # states the reason, which an invitation requires
     earlier_invitation = invite_owner(actor=acme.platform, email=f"x{email}", now=timezone.now())
 
     page = browser.invite_owner(acme, email)
@@ -36,6 +36,7 @@ def test_an_operator_invites_a_further_owner_and_sees_the_link_once(acme: Compan
     assert page.status_code == 201
     link = re.search(r"/invitation/(\S+?)<", page.content.decode())
     assert link is not None
+    # Both are open: in a tenant with an owner, an invitation does not replace an earlier one.
     for token in (link[1], earlier_invitation.url.rpartition("/")[2]):
         assert find_open_invitation(text=token, now=timezone.now()).tenant_id == acme.tenant_id
     assert link[1].encode() not in browser.page(acme).content
@@ -48,7 +49,7 @@ def test_inviting_an_owner_requires_a_reason_a_code_an_address_and_a_role(acme: 
     num_before = len(list_invitation_entries(acme))
 
     without_reason = browser.invite_owner(acme, "eve@elsewhere.example")
-    browser.open_tenant(acme)
+    browser.open_tenant(acme)  # states the reason
     without_code = browser.invite_owner(acme, "eve@elsewhere.example")
     browser.step_up()
     without_address = browser.invite_owner(acme, "eve")

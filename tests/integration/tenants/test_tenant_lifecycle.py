@@ -205,7 +205,7 @@ def test_no_owner_is_invited_to_an_unknown_tenant() -> None:
 def test_while_a_tenant_has_no_owner_a_second_invitation_replaces_the_first(slug: str) -> None:
     onboarded = onboard(slug, owner_email=f"typo@{slug}.example")
 
-    invite_owner(
+    second_invitation = invite_owner(
         actor=build_system_actor(onboarded.tenant_id),
         email=make_owner_email(slug),
         now=timezone.now(),
@@ -213,6 +213,7 @@ def test_while_a_tenant_has_no_owner_a_second_invitation_replaces_the_first(slug
 
     with pytest.raises(NotFound):
         find_open_invitation(text=find_token(onboarded.owner_invitation.url), now=timezone.now())
+    find_open_invitation(text=find_token(second_invitation.url), now=timezone.now())  # is open
 
 
 def test_in_a_tenant_with_an_owner_an_invitation_leaves_earlier_invitations_open() -> None:

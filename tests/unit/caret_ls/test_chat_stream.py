@@ -71,6 +71,7 @@ async def test_carets_own_finish_reason_is_preferred() -> None:
         ),
         ((HEAD, text_event("a")), "offline"),
         ((HEAD, b"data: nonsense\n\ndata: []\n\n"), "offline"),
+        ((HEAD, b'data: {"choices":null}\n\ndata: {"choices":[{"delta":null}, 1]}\n\n'), "offline"),
         ((), "offline"),
     ],
 )

@@ -79,6 +79,19 @@ async def test_for_a_growing_suggestion_the_time_to_its_first_line_is_the_respon
     assert harness.debouncer.is_eager()  # a request would be sent without a delay
 
 
+async def test_for_a_cancelled_growing_suggestion_the_time_to_its_first_line_is_the_response_time(
+    harness: Harness,
+) -> None:
+    harness.debouncer.on_keystroke(harness.clock.now_s)
+    await _show_first_line(harness)
+    harness.clock.now_s += 5
+
+    harness.completions.cancel(URI)
+    await wait_until(lambda: harness.gateway.cancelled == ["1"])
+
+    assert harness.debouncer.is_eager()
+
+
 async def test_for_a_suggestion_offered_at_its_end_the_whole_time_is_the_response_time(
     harness: Harness,
 ) -> None:

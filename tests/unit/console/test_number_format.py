@@ -34,6 +34,17 @@ def test_a_number_on_an_axis_has_no_decimal_that_is_zero(value: float, text: str
         assert format_short_count(value) == text
 
 
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(999.9, "999.9"), (999.97, "1k"), (999_900, "999.9k"), (999_960, "1M"), (999_999, "1M")],
+)
+def test_a_number_that_is_rounded_up_to_the_next_unit_is_shown_in_that_unit(
+    value: float, text: str
+) -> None:
+    with override("en"):
+        assert format_short_count(value) == text
+
+
 def test_a_change_is_shown_in_percent_or_in_points() -> None:
     with override("en"):
         change = describe_change(106, 100)

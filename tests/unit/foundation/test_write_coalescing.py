@@ -51,6 +51,9 @@ class RecordingTransport(asyncio.Transport):
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
         self.calls.append((high, low))
 
+    def get_write_buffer_limits(self) -> tuple[int, int]:
+        return (1, 2)
+
     def get_write_buffer_size(self) -> int:
         return UNSENT_BYTES
 
@@ -155,4 +158,5 @@ async def test_other_calls_are_passed_to_the_inner_transport(
     assert inner_transport.calls == ["pause", "resume", (2, 1)]
     assert transport.get_protocol() is inner_transport.protocol is protocol
     assert not transport.is_reading()
+    assert transport.get_write_buffer_limits() == (1, 2)
     assert transport.get_extra_info("peername") == ("192.0.2.1", 5)

@@ -102,7 +102,7 @@ async def test_a_request_rejected_by_one_bucket_spends_nothing_of_the_others(
     assert allowed == 1_000
 
 
-async def test_concurrent_requests_wait_for_one_call(
+async def test_concurrent_requests_share_calls(
     store: ManualClockLeaseStore, gateway: Gateway
 ) -> None:
     await asyncio.gather(*(gateway.leases.spend([SpendRequest(USER_BUCKET, 1)]) for _ in range(50)))
@@ -180,7 +180,8 @@ async def test_refunds_of_units_spent_without_the_store_enlarge_no_lease(
 ) -> None:
     store.is_unavailable = True
 
-    # Each of these requests costs one of the 100 units. The last nine are too few for ten more.
+    # Each of these requests costs one of the 100 units. So nine units remain, fewer than the ten of
+    # the next request.
     for _ in range(91):
         (charge,) = await gateway.leases.spend([SpendRequest(USER_BUCKET, 10)])
         gateway.leases.settle(charge, 1)
@@ -221,7 +222,7 @@ async def test_a_store_that_recovered_is_used_again(
     assert not gateway.leases.is_store_unavailable
 
 
-async def test_budget_units_spent_without_the_store_are_settled_later(
+async def test_quota_units_spent_without_the_store_are_settled_later(
     store: ManualClockLeaseStore, gateway: Gateway
 ) -> None:
     store.is_unavailable = True

@@ -61,6 +61,18 @@ def test_a_line_added_before_an_empty_last_line_is_inserted() -> None:
     assert _propose(["a", ""], "a\nb\n", has_last_line=True) == ProposedEdit(1, 1, "b\n", 1)
 
 
+def test_deleting_the_last_lines_of_a_file_deletes_the_line_break_before_them() -> None:
+    assert _propose(["a", "b"], "a", has_last_line=True) == ProposedEdit(0, 2, "a", 1)
+
+
+@pytest.mark.parametrize("answer", ["a\n", "a"])
+def test_a_deletion_keeps_the_line_break_at_the_end_of_a_file(answer: str) -> None:
+    edit = _propose(["a", "b", ""], answer, has_last_line=True)
+
+    assert edit is not None
+    assert _apply(["a", "b", ""], edit, has_last_line=True) == "a\n"
+
+
 def test_characters_are_counted_without_those_that_both_texts_share() -> None:
     edit = _propose(["    return w * 2"], "    return width * 2")
 
@@ -78,12 +90,6 @@ def test_the_replacement_turns_the_region_into_the_answer(
     before = _apply(lines, edit_without_effect, has_last_line=has_last_line)
     after = before if edit is None else _apply(lines, edit, has_last_line=has_last_line)
     expected = "\n".join(answer) + ("" if has_last_line else "\n")
-    assert after == expected or _ends_differently(after, expected, has_last_line=has_last_line)
-
-
-def _ends_differently(after: str, expected: str, *, has_last_line: bool) -> bool:
-    """Return True if `after` only has one more line break at its end.
-
-    An edit that deletes the last lines of a file keeps the line break before them.
-    """
-    return has_last_line and after == f"{expected}\n"
+    # A deletion keeps the line break at the end of a file.
+    is_break_kept = has_last_line and not lines[-1] and after == f"{expected}\n"
+    assert after == expected or is_break_kept

@@ -12,7 +12,7 @@ from caret.foundation.environment import BadSetting
 from inference.filtering.build_public_code_index import main, write_index
 from inference.filtering.fingerprints import (
     WINDOW_CHARS,
-    WINNOW,
+    WINNOW_HASHES,
     RollingHash,
     remove_white_space,
     window_hashes,
@@ -29,7 +29,7 @@ from inference.filtering.public_code_index import (
 _RANDOM = random.Random(3)
 WORDS = ["def", "return", "self", "value", "(", ")", ":", "=", "+", "index", "for", "in"]
 # A copy of this length is always found: wherever it begins, it contains an indexed window.
-CERTAIN_CHARS = WINDOW_CHARS + WINNOW - 1
+CERTAIN_CHARS = WINDOW_CHARS + WINNOW_HASHES - 1
 
 
 def _code(num_words: int) -> str:
@@ -75,6 +75,7 @@ def test_a_copy_shorter_than_a_window_is_never_found(
 ) -> None:
     copied = remove_white_space(PUBLIC)[offset : offset + WINDOW_CHARS - 1]
 
+    # `x` and `y` make the text longer than a window.
     assert not _is_public(index, f"x{copied}y")
 
 
@@ -99,7 +100,8 @@ def test_a_growing_copy_is_found(index: PublicCodeIndexFile) -> None:
 
 
 def test_a_completion_that_continues_public_code_is_found(index: PublicCodeIndexFile) -> None:
-    num_own_chars = MIN_OWN_CHARS + WINNOW - 1  # only one of WINNOW windows is indexed
+    # Only one of WINNOW_HASHES consecutive windows is indexed.
+    num_own_chars = MIN_OWN_CHARS + WINNOW_HASHES - 1
     text = _excerpt(CERTAIN_CHARS + num_own_chars)
 
     assert _is_public(index, text[-num_own_chars:], prefix=text[:-num_own_chars])
@@ -120,11 +122,11 @@ def test_the_hash_depends_only_on_the_window(text: str) -> None:
 
 
 @given(st.lists(st.integers(min_value=0, max_value=30), max_size=200))
-def test_at_least_one_hash_of_each_window_of_hashes_is_kept(hashes: list[int]) -> None:
+def test_at_least_one_hash_of_each_group_of_consecutive_hashes_is_kept(hashes: list[int]) -> None:
     kept_hashes = set(winnow(hashes))
 
-    windows = [hashes[i : i + WINNOW] for i in range(max(1, len(hashes) - WINNOW + 1))]
-    assert all(kept_hashes & set(window) for window in windows if window)
+    groups = [hashes[i : i + WINNOW_HASHES] for i in range(max(1, len(hashes) - WINNOW_HASHES + 1))]
+    assert all(kept_hashes & set(group) for group in groups if group)
     assert len(list(winnow(hashes))) <= len(hashes)
 
 
@@ -162,7 +164,8 @@ def test_a_file_that_is_no_index_is_rejected(tmp_path: Path, data: bytes) -> Non
 
     with pytest.raises(BadSetting, match=r"^CARET_PUBLIC_CODE_INDEX: "):
         ActivePublicCodeIndex.open(tmp_path / "index")
-    # Operators put an index into use on their pages, so its error does not name this setting.
+    # An index that operators put into use on their pages does not come from the setting. So the
+    # error of PublicCodeIndexFile names the path instead.
     with pytest.raises(BadSetting, match=f"^{re.escape(str(tmp_path))}"):
         PublicCodeIndexFile(tmp_path / "index")
 

@@ -16,6 +16,7 @@ def test_a_complete_completion_has_nine_adjacent_stages() -> None:
     timings = compute_stage_timings(trace, recorded_s=1_000 + trace.total_ms / 1000)
 
     assert tuple(timing.stage for timing in timings) == STAGES
+    # This is the time at which the request arrived. `trace.received_s` is the end of the stage.
     assert timings[0].began_s == trace.arrival.received_s
     assert all(timing.ended_s == next_timing.began_s for timing, next_timing in pairwise(timings))
     assert all(timing.is_whole for timing in timings)

@@ -106,6 +106,7 @@ def test_cached_prompts_are_bounded_and_never_written_to_the_disk() -> None:
     settings = make_store_settings(_tier())
 
     assert settings["appendonly"] == "no"
+    assert "save" not in settings  # so EmbeddedValkey's own value applies: no snapshot files
     assert settings["maxmemory"] == "2gb"
     assert settings["maxmemory-policy"] == "allkeys-lru"
     assert settings["bind"] == "127.0.0.1"

@@ -21,8 +21,9 @@ class CoalescingTransport(asyncio.Transport):
     transport notices if the client does not read.
     """
 
-    # Empty until the connection is a WebSocket: the connection's slot, then that of a request
-    # through a trusted proxy.
+    # Not used here. When a connection becomes a WebSocket, the HTTP protocol leaves its slots here
+    # for the WebSocket protocol, which releases them at the end. The first slot is that of the
+    # connection. If the client came through a trusted proxy, a second one is that of its request.
     slots: list[ConnectionSlot]
 
     def __init__(
@@ -98,6 +99,9 @@ class CoalescingTransport(asyncio.Transport):
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
         self._transport.set_write_buffer_limits(high, low)
+
+    def get_write_buffer_limits(self) -> tuple[int, int]:
+        return self._transport.get_write_buffer_limits()
 
     def get_write_buffer_size(self) -> int:
         return self._transport.get_write_buffer_size() + self._num_buffered_bytes

@@ -17,7 +17,7 @@ class HomeLock:
     """The lock of a CARET_HOME. Its file contains the supervisor's PID."""
 
     def __init__(self, paths: EmbeddedPaths) -> None:
-        self._file = lock_file(paths)
+        self._file = build_lock_path(paths)
         self._descriptor: int | None = None
 
     def __enter__(self) -> Self:
@@ -37,55 +37,55 @@ class HomeLock:
 
     def __exit__(self, *_: object) -> None:
         assert self._descriptor is not None
-        os.close(self._descriptor)
+        try:
+            # The next supervisor locks the file before it writes its own PID. Until then, nobody
+            # may read this PID. (It stays in the file if the supervisor crashes.)
+            os.ftruncate(self._descriptor, 0)
+        finally:
+            os.close(self._descriptor)
 
 
 def read_supervisor_pid(paths: EmbeddedPaths) -> int | None:
     """Return the PID of the supervisor that holds the lock; None if no supervisor holds it.
 
-    Raises HomeInUse if the supervisor has not written its PID yet.
+    A supervisor that starts has no PID in the file for a moment, and neither has one that ends.
+    Raises HomeInUse if this lasts longer than 0.4 s.
     """
     try:
-        descriptor = os.open(lock_file(paths), os.O_RDWR)
+        descriptor = os.open(build_lock_path(paths), os.O_RDWR)
     except FileNotFoundError:
         return None
     try:
-        if _try_lock(descriptor):
-            return None  # closing the descriptor releases the lock
-        return _await_pid(descriptor)
+        for _ in range(_ATTEMPTS):
+            # A shared lock: other processes that read the PID at the same time do not prevent it.
+            if _try_lock(descriptor, fcntl.LOCK_SH):
+                return None  # closing the descriptor releases the lock
+            text = os.pread(descriptor, 32, 0).decode().strip()
+            if text.isdigit():
+                return int(text)
+            time.sleep(_PAUSE_S)
+        raise HomeInUse("Another supervisor is starting in CARET_HOME. Wait, and try again.")
     finally:
         os.close(descriptor)
 
 
-def lock_file(paths: EmbeddedPaths) -> Path:
+def build_lock_path(paths: EmbeddedPaths) -> Path:
     return paths.home / "supervisor.lock"
 
 
 def _lock_with_retries(descriptor: int) -> bool:
     """Try for 0.4 s: `read_supervisor_pid` of another process may hold the lock briefly."""
     for _ in range(_ATTEMPTS):
-        if _try_lock(descriptor):
+        if _try_lock(descriptor, fcntl.LOCK_EX):
             return True
         time.sleep(_PAUSE_S)
     return False
 
 
-def _try_lock(descriptor: int) -> bool:
+def _try_lock(descriptor: int, kind: int) -> bool:
+    """Acquire a lock of this kind, LOCK_EX or LOCK_SH; return False if another lock prevents it."""
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     return True
-
-
-def _await_pid(descriptor: int) -> int:
-    """Read the holder's PID, which the holder writes right after it has acquired the lock.
-
-    Raises HomeInUse if the PID does not appear within 0.4 s.
-    """
-    for _ in range(_ATTEMPTS):
-        text = os.pread(descriptor, 32, 0).decode().strip()
-        if text.isdigit():
-            return int(text)
-        time.sleep(_PAUSE_S)
-    raise HomeInUse("Another supervisor is starting in CARET_HOME. Wait, and try again.")

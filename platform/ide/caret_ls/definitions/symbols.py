@@ -23,9 +23,12 @@ _TYPE: Final = re.compile(
 _LITERAL: Final = re.compile(r"=\s*[\[{(]\s*$")
 _OPENED: Final = re.compile(r"(?:[:{]|=>|\bdo|\bthen)\s*$")  # the end of a signature
 _CLOSERS: Final = (")", "]", "}")
-_QUOTES: Final = ('"""', "'''")
+# The beginning of a docstring, which may have a prefix: r""" or u""".
+_DOCSTRING: Final = re.compile(r"""[rRuU]?(?:\"{3}|'{3})""")
 # A line of a type that begins with one of these is no member.
 _NON_MEMBERS: Final = ("#", "//", "/*", "*", "--", *_CLOSERS)
+# A line with only this bracket opens a body, usually in C#. It is no member, either.
+_OPENER: Final = "{"
 _MAX_READ_LINES: Final = 80  # of a definition; members further below are not found
 
 
@@ -89,16 +92,20 @@ def _select_members(lines: list[str], indent: int) -> Iterator[str]:
     member_indent, is_docstring = None, False
     for line in lines[1:]:
         text = line.strip()
-        if not text:
+        if not text or (text == _OPENER and _indent_of(line) == indent):
             continue
         if _is_beyond(line, indent):
             return
         member_indent = _indent_of(line) if member_indent is None else member_indent
-        if is_docstring or text.startswith(_QUOTES):
+        if is_docstring or _DOCSTRING.match(text):
             # A line with both marks is a whole docstring; a line with one begins or ends it.
             is_docstring = is_docstring ^ (text.count('"""') + text.count("'''") == 1)
-        elif _indent_of(line) <= member_indent and not text.startswith(_NON_MEMBERS):
+        elif _indent_of(line) <= member_indent and _is_member(text):
             yield line
+
+
+def _is_member(text: str) -> bool:
+    return text != _OPENER and not text.startswith(_NON_MEMBERS)
 
 
 def _is_beyond(line: str, indent: int) -> bool:

@@ -82,6 +82,14 @@ def test_a_line_may_have_no_symbols(line: str) -> None:
             "class Order:\n    number: int\n    paid: bool = False\n"
             "    def total(self, rate: float) -> float:\n",
         ),
+        (
+            "class A\n{\n    int x;\n    void Run()\n    {\n        x = 1;\n    }\n}\nint b;\n",
+            "class A\n    int x;\n    void Run()\n",
+        ),
+        (
+            'class A:\n    r"""A docstring.\n\n    With a \\.\n    """\n\n    name: str\n',
+            "class A:\n    name: str\n",
+        ),
         ("", ""),
         ("\n\n", ""),
     ],
