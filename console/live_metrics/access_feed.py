@@ -19,7 +19,7 @@ from django.conf import settings
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
-from caret.contracts.snapshot import CHANGED
+from caret.contracts.snapshot import CHANGE_CHANNEL
 from tenants.identity.members.access_changes import ACCESS_CHANGED
 
 _RETRY_S: Final = 1.0
@@ -78,8 +78,9 @@ class AccessFeed:
     async def _follow(self, connection: Redis) -> None:
         """Subscribe, and set the events of published changes. Raises RedisError, OSError."""
         async with connection.pubsub() as pubsub:
-            # Messages contain a session key or user ID (ACCESS_CHANGED), or a tenant ID (CHANGED).
-            await pubsub.subscribe(ACCESS_CHANGED, CHANGED)
+            # Messages contain a session key or a user ID (ACCESS_CHANGED), or a tenant ID
+            # (CHANGE_CHANNEL).
+            await pubsub.subscribe(ACCESS_CHANGED, CHANGE_CHANNEL)
             while True:
                 message = await pubsub.get_message(timeout=_PING_EVERY_S)
                 if message is not None:

@@ -5,7 +5,8 @@
 The layers' matrices are stored as INT8 (compressed-tensors, W8A8), with a scale for each output
 channel; with --bfloat16, they are not quantised. All other weights are stored as bfloat16. Each
 file is written to a temporary folder and then moved, so that an engine never reads an incomplete
-file.
+file. While files are moved, the folder has no `config.json`: an engine that starts in this time
+fails, and does not combine files of two exports.
 """
 
 import argparse
@@ -20,13 +21,14 @@ from tokenizers import Tokenizer
 from torch import Tensor
 
 from inference.demo_model import tokenizer as special_tokens
-from inference.demo_model.model import ModelDimensions
+from inference.demo_model.model import ModelDimensions, Qwen3
 from inference.demo_model.training import checkpoint
 from inference.demo_model.training.batches import token_id
 from inference.demo_model.training.checkpoint import CheckpointError
 
 INT8_MAX = 127
 WEIGHTS_FOLDER = Path(__file__).parent / "weights"
+_CONFIG = "config.json"
 
 
 def export(run: Path, corpus: Path, target: Path, *, is_quantised: bool) -> None:
@@ -37,6 +39,8 @@ def export(run: Path, corpus: Path, target: Path, *, is_quantised: bool) -> None
     content = checkpoint.load_newest(run)
     if content is None:
         raise CheckpointError(f"{run} has no checkpoint.")
+    dimensions = ModelDimensions()
+    require_dimensions(content["model"], dimensions)
     tokenizer = Tokenizer.from_file(str(corpus / "tokenizer.json"))
     target.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent) as name:
@@ -44,15 +48,30 @@ def export(run: Path, corpus: Path, target: Path, *, is_quantised: bool) -> None
         weights = convert_weights(content["model"], is_quantised=is_quantised)
         save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
         tokenizer.save(str(folder / "tokenizer.json"))
-        config = build_model_config(ModelDimensions(), tokenizer)
+        config = build_model_config(dimensions, tokenizer)
         if is_quantised:
             config["quantization_config"] = build_quantization_config()
-        _write_json(folder / "config.json", config)
-        _write_json(folder / "tokenizer_config.json", build_tokenizer_config(ModelDimensions()))
+        _write_json(folder / _CONFIG, config)
+        _write_json(folder / "tokenizer_config.json", build_tokenizer_config(dimensions))
         _write_json(folder / "generation_config.json", build_generation_config(tokenizer))
-        for path in folder.iterdir():
-            path.chmod(0o644)  # an engine may run as another user
-            path.replace(target / path.name)
+        move_files(folder, target)
+
+
+def require_dimensions(weights: dict[str, Tensor], dimensions: ModelDimensions) -> None:
+    """Raise CheckpointError if the weights belong to a model of other dimensions."""
+    with torch.device("meta"):  # tensors without content
+        expected = Qwen3(dimensions).state_dict()
+    expected_shapes = {name: weight.shape for name, weight in expected.items()}
+    if {name: weight.shape for name, weight in weights.items()} != expected_shapes:
+        raise CheckpointError("The checkpoint is of a model with other dimensions.")
+
+
+def move_files(folder: Path, target: Path) -> None:
+    """Move the files of an exported model to `target`; its `config.json` is replaced last."""
+    (target / _CONFIG).unlink(missing_ok=True)
+    for path in sorted(folder.iterdir(), key=lambda path: path.name == _CONFIG):
+        path.chmod(0o644)  # an engine may run as another user
+        path.replace(target / path.name)
 
 
 def build_model_config(dimensions: ModelDimensions, tokenizer: Tokenizer) -> dict[str, Any]:
@@ -122,7 +141,10 @@ def build_quantization_config() -> dict[str, Any]:
 
 
 def convert_weights(weights: dict[str, Tensor], *, is_quantised: bool) -> dict[str, Tensor]:
-    """Return the tensors to store. The output layer is not stored: it equals the embedding."""
+    """Return the tensors to store, with their names in vLLM.
+
+    `weights` has no output layer: the model uses its embedding as the output layer, too.
+    """
     tensors = {}
     for name, weight in weights.items():
         if is_quantised and weight.ndim == 2 and name.startswith("layers."):  # a layer's matrix

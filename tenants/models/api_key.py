@@ -32,9 +32,10 @@ class ApiKey(models.Model):
     owner = models.ForeignKey(
         User, null=True, on_delete=models.PROTECT, db_index=False, related_name="+"
     )
-    # `created_by` created the key, and `issued_by` saw the current key text. If another API key was
-    # used for this, both are the `issued_by` of that key. None: the platform, an operator, or
-    # unknown. The migration adds foreign keys to memberships.
+    # `created_by` is the user who created the key, and `issued_by` the user who saw its current
+    # text. If a request with another API key created or rotated this key, the user is the one in
+    # the `issued_by` of that other key. Each field is None for the platform, an operator or an
+    # unknown user. The migration adds foreign keys to memberships.
     created_by = models.ForeignKey(
         User, null=True, on_delete=models.PROTECT, db_index=False, related_name="+"
     )

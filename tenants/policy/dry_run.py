@@ -45,7 +45,7 @@ class DryRun:
     difference: PolicyDiff
     has_member_details: bool  # whether the actor may see who the affected members are
     # The number of API keys that never expire, or expire after the end of the new maximum lifetime.
-    # They stay valid.
+    # They stay valid. 0 if the change leaves the maximum lifetime as it is.
     keys_beyond_lifetime: int
     keys_to_be_revoked: int  # the number of idle API keys, which a task revokes within the hour
 
@@ -63,7 +63,11 @@ def preview_policy(
         before = before or load_active_policy(tenant_id=actor.tenant_id)
         overrides = read_overrides(tenant_id=actor.tenant_id)
         members = list_members(tenant_id=actor.tenant_id)
-        num_beyond_lifetime = _count_keys_beyond_lifetime(actor, after, now)
+        num_beyond_lifetime = (
+            0
+            if after.max_key_lifetime_days == before.max_key_lifetime_days
+            else _count_keys_beyond_lifetime(actor, after, now)
+        )
         num_idle = _count_idle_keys(actor, after, now)
     member_policies = (
         MemberPolicies(
@@ -101,15 +105,17 @@ def preview_override_change(
         member.user_id: _apply_override(member, policy, overrides, (subject, override))
         for member in members
     }
-    subject_policies = {
-        user_id: policies[user_id].after
-        for user_id in policies
-        if _applies_to(subject, user_id, overrides)
+    policies_with_new_lifetime = {
+        user_id: member.after
+        for user_id, member in policies.items()
+        if member.after.max_key_lifetime_days != member.before.max_key_lifetime_days
     }
     return DryRun(
         diff_policies(policies.values()),
         _can_see_members(actor),
-        keys_beyond_lifetime=_count_members_keys_beyond_lifetime(actor, subject_policies, now),
+        keys_beyond_lifetime=_count_members_keys_beyond_lifetime(
+            actor, policies_with_new_lifetime, now
+        ),
         keys_to_be_revoked=0,
     )
 

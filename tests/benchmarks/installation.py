@@ -17,8 +17,8 @@ import redis
 from caret.contracts.api_key import Credential, KeyKind, digest_key, generate_key
 from caret.contracts.policy import Isolation, Mode, TenantPolicy, Tier
 from caret.contracts.snapshot import (
-    CHANGED,
-    CHANGES,
+    CHANGE_CHANNEL,
+    CHANGE_COUNTER,
     PUBLISH_SCRIPT,
     SCHEMA,
     SNAPSHOTS,
@@ -229,8 +229,8 @@ def root_secret_of(paths: EmbeddedPaths) -> bytes:
 
 def publish(paths: EmbeddedPaths, snapshot: TenantSnapshot) -> None:
     """Publish a snapshot as the control plane does."""
-    arguments = (snapshot.tenant_id, snapshot.version, encode_snapshot(snapshot), CHANGED)
-    redis_keys = (SNAPSHOTS, VERSIONS, CHANGES)
+    arguments = (snapshot.tenant_id, snapshot.version, encode_snapshot(snapshot), CHANGE_CHANNEL)
+    redis_keys = (SNAPSHOTS, VERSIONS, CHANGE_COUNTER)
     with redis.Redis.from_url(paths.redis_url.read_text().strip()) as connection:
         connection.eval(PUBLISH_SCRIPT, len(redis_keys), *redis_keys, *arguments)
 

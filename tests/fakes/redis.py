@@ -4,7 +4,13 @@ from collections.abc import Sequence
 
 from caret.contracts.added_replicas import ADDITIONS, ADDITIONS_VERSION
 from caret.contracts.drained_replicas import DRAINS, DRAINS_VERSION
-from caret.contracts.snapshot import CHANGES, SNAPSHOTS, VERSIONS, TenantSnapshot, encode_snapshot
+from caret.contracts.snapshot import (
+    CHANGE_COUNTER,
+    SNAPSHOTS,
+    VERSIONS,
+    TenantSnapshot,
+    encode_snapshot,
+)
 
 
 class FakeRedis:
@@ -22,7 +28,7 @@ class FakeRedis:
         """Publish any bytes as a snapshot, valid or not."""
         self.hashes[SNAPSHOTS][tenant_id.encode()] = data
         self.hashes[VERSIONS][tenant_id.encode()] = str(version).encode()
-        self.values[CHANGES] = str(int(self.values.get(CHANGES, b"0")) + 1).encode()
+        self.values[CHANGE_COUNTER] = str(int(self.values.get(CHANGE_COUNTER, b"0")) + 1).encode()
 
     def repair_snapshot(self, snapshot: TenantSnapshot) -> None:
         """Replace a damaged snapshot without announcing the change."""

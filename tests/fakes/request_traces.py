@@ -8,8 +8,9 @@ from tests.fakes.clock import FakeClock
 from tests.fakes.requests import make_request, make_trace
 from tests.fakes.tenants import make_principal
 
-# The field of the trace that each stage sets at its end. (`trace.arrival.received_s` is another
-# time: the beginning of the stage receive.)
+# The field of the trace that has the end of each stage. The stage generate ends with the engine's
+# first token, and filter with the first text that is sent; the time after that is the stage stream.
+# (`trace.arrival.received_s` is another time: the beginning of the stage receive.)
 _MARKS: Final = {
     "receive": "received_s",
     "authenticate": "authenticated_s",

@@ -70,12 +70,15 @@ def stack(services: Services) -> Iterator[Stack]:
         # So that the supervisor also ends when this session is killed.
         **services.process_mark,
     }
+    has_started = False
     try:
         output = _start(environment)
+        has_started = True
         yield _describe(services, environment=environment, output=output)
     finally:
         stopped = manage("down", environment=environment)
-        assert stopped.returncode == 0, stopped.stdout + stopped.stderr
+        # If `up` has failed, a failure of `down` must not replace that failure.
+        assert not has_started or stopped.returncode == 0, stopped.stdout + stopped.stderr
 
 
 def _start(environment: dict[str, str]) -> str:

@@ -104,7 +104,10 @@ def build_usage_rows(daily_lines: Iterable[DailyCostLine], month: date) -> list[
 
 
 def _sort_key(line: str) -> tuple[Any, ...]:
-    """Return the position of a ledger line; () puts seats first."""
+    """Return the position of the line of a DailyCostLine. These are only seats and tokens.
+
+    () puts seats first.
+    """
     token_line = parse_line(line)
     return () if token_line is None else token_line.sort_key
 

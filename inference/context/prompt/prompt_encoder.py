@@ -2,7 +2,8 @@
 
 Secrets are removed from all text except the cursor's line. Private keys are removed from this line,
 too. Usually, windows begin at an anchor: a line that is chosen by its content (see `text_window`).
-If the layout uses sliding windows, they move with the cursor instead.
+If the layout uses sliding windows, they move with the cursor instead. Some tokenizers have no split
+points between lines: they encode each text in one piece, and their windows never slide.
 """
 
 from typing import Final
@@ -48,8 +49,9 @@ class PromptEncoder:
     def encode_before(self, text: str, *, max_tokens: int, is_anchored: bool) -> PromptWindow:
         """Encode the end of the text before the cursor.
 
-        With `is_anchored`, the window begins at an anchor if possible. Otherwise it slides with the
-        cursor. In the line being typed, only private keys are redacted.
+        With `is_anchored`, the window begins at an anchor if possible. Without it, the window
+        slides with the cursor, unless the tokenizer has no split points between lines. In the line
+        being typed, only private keys are redacted.
         """
         max_chars = self._max_chars(max_tokens)
         excerpt = redact_private_keys(text[-(max_chars + MAX_KEY_CHARS) :])
@@ -61,9 +63,9 @@ class PromptEncoder:
             if excerpt.endswith("\n")
             else self._tokenizer.find_last_line_start(excerpt)
         )
-        # `current_line` is None if the excerpt ends with a line break: the cursor is in an empty
-        # line after a finished one, which `anchor` then treats like the line being typed. It is []
-        # if there is no text at all.
+        # `current_line` is None if the excerpt ends with a line break, so that the cursor's line is
+        # empty. Then `anchor` treats the finished line above it like the line being typed.
+        # `current_line` is [] if there is no text at all.
         current_line = (
             self.encode_text(_take_end(excerpt[start:], max_chars))
             if start < len(excerpt) or not excerpt
@@ -93,6 +95,8 @@ class PromptEncoder:
             safe = rest_of_line + newline + redact_text(following, self._kind)
             return self.encode_text(safe)[: max(0, max_tokens)]
         excerpt = head(excerpt, max_chars=max_chars)
+        # If only white space follows the cursor in its line, there is no current line: the line's
+        # end belongs to the following lines, which are encoded together and come from the cache.
         end = self._tokenizer.find_first_line_end(excerpt) if line_after(excerpt).strip() else 0
         current_line = self.encode_text(excerpt[:end]) if end else []
         lines = self._lines_cache.get_first_lines(excerpt[end:], self._kind, max_tokens=max_tokens)
@@ -141,6 +145,7 @@ class PromptEncoder:
 
     def score_file(self, file: ContextFile, nearby_text: str) -> float:
         """Return the similarity of the file to `nearby_text`, cached while neither text changes."""
+        # The path is not part of the digest, because the similarity does not depend on it.
         digest = compute_digest(f"{nearby_text}\0{file.text}", self._partition, b"similarity")
         return self._writer.scores.get_or_compute(
             digest, lambda: measure_similarity(file, nearby_text), partition=self._partition

@@ -11,8 +11,8 @@ import structlog
 from redis.asyncio import Redis
 
 from caret.contracts.snapshot import (
-    CHANGED,
-    CHANGES,
+    CHANGE_CHANNEL,
+    CHANGE_COUNTER,
     HOME_LAST_SEEN,
     SNAPSHOTS,
     VERSIONS,
@@ -43,16 +43,16 @@ class SnapshotFeed:
         self._redis = redis
         self._snapshot_store = snapshot_store
         self._clock = clock
-        # The tenants that this gateway knows, but that Redis lacked at the last read, and the
-        # monotonic time since when exactly these are missing.
+        # The tenants that this gateway knows, but that Redis lacked at the last read.
         self._missing_tenants: frozenset[TenantId] = frozenset()
+        # The monotonic time at which this set of missing tenants was first read.
         self._missing_since_s = 0.0
         # The counter's value at the last complete read; None: read again.
         self._seen_changes: bytes | str | None = None
 
     async def run(self) -> None:
         """Follow Redis until cancelled. Survives outages of Redis."""
-        subscription = RedisSubscription(self._redis, CHANGED, poll_s=POLL_S, retry_s=POLL_S)
+        subscription = RedisSubscription(self._redis, CHANGE_CHANNEL, poll_s=POLL_S, retry_s=POLL_S)
         await subscription.follow(
             lambda _message: self.sync(), on_unreachable=self.on_redis_unreachable
         )
@@ -69,7 +69,7 @@ class SnapshotFeed:
         Then confirm all stored snapshots (`SnapshotStore.mark_synced`), unless some may be missing
         in Redis. Unconfirmed snapshots soon become too old to be used. Raises RedisError.
         """
-        changes = await self._redis.get(CHANGES)
+        changes = await self._redis.get(CHANGE_COUNTER)
         if changes is None or changes != self._seen_changes:
             has_all = await self._read_newer()
             self._seen_changes = changes if has_all else None

@@ -33,7 +33,7 @@ class HitRateRow:
 
 @dataclass(frozen=True, slots=True)
 class CapacityLoad:
-    """The sustained load or the peak, and its needs."""
+    """The sustained load or the burst (the peak in the table), and its needs."""
 
     requests_per_s: float
     num_in_flight: float | None  # by Little's law; None: the load overloads the fleet

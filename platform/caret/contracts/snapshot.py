@@ -26,8 +26,8 @@ from caret.foundation.ids import TenantId, UserId
 
 SNAPSHOTS: Final = "caret:snapshots"
 VERSIONS: Final = "caret:snapshots:versions"
-CHANGES: Final = "caret:snapshots:changes"
-CHANGED: Final = "caret:snapshots:changed"
+CHANGE_COUNTER: Final = "caret:snapshots:changes"
+CHANGE_CHANNEL: Final = "caret:snapshots:changed"
 HOME_LAST_SEEN: Final = "caret:snapshots:home-last-seen"
 
 # KEYS: snapshots, versions, changes. ARGV: tenant ID, version, encoded snapshot, channel. Returns 1

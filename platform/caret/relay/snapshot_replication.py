@@ -18,8 +18,8 @@ import structlog
 from redis.asyncio import Redis
 
 from caret.contracts.snapshot import (
-    CHANGED,
-    CHANGES,
+    CHANGE_CHANNEL,
+    CHANGE_COUNTER,
     HOME_LAST_SEEN,
     PUBLISH_SCRIPT,
     SNAPSHOTS,
@@ -40,7 +40,7 @@ class SnapshotReplicator:
         self._local_redis = local_redis
         self._region = region
         self._max_disconnect_s = max_disconnect_s
-        # Value of CHANGES in the home region at the last copy; None: nothing was copied yet.
+        # Value of CHANGE_COUNTER in the home region at the last copy; None: nothing was copied yet.
         self._last_counter: bytes | None = None
         # By tenant ID: version of a snapshot that was not copied, because it is pinned to another
         # region.
@@ -51,7 +51,7 @@ class SnapshotReplicator:
 
         Raises RedisError or OSError if either Redis is unreachable.
         """
-        counter = cast("bytes | None", await self._home_redis.get(CHANGES))
+        counter = cast("bytes | None", await self._home_redis.get(CHANGE_COUNTER))
         # False: this is the first run, the relay was disconnected for too long, or this region's
         # Redis has lost its data. All versions are then compared, as after a restart of the relay.
         has_seen_home = await self._local_redis.exists(HOME_LAST_SEEN)
@@ -89,8 +89,8 @@ class SnapshotReplicator:
         if snapshot.region not in (None, self._region) and not is_present:
             self._foreign_versions[tenant] = snapshot.version
             return
-        keys = (SNAPSHOTS, VERSIONS, CHANGES)
-        arguments = (tenant, snapshot.version, data, CHANGED)
+        keys = (SNAPSHOTS, VERSIONS, CHANGE_COUNTER)
+        arguments = (tenant, snapshot.version, data, CHANGE_CHANNEL)
         await cast(Any, self._local_redis.eval(PUBLISH_SCRIPT, len(keys), *keys, *arguments))
         log.info("relay.snapshot", tenant_id=snapshot.tenant_id, version=snapshot.version)
 

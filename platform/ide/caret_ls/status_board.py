@@ -1,4 +1,7 @@
-"""The status that the editor may show: `$/caret/status`. Pure."""
+"""The status that the editor may show (`$/caret/status`), computed from conditions.
+
+The board sends nothing to the editor itself: it calls `on_change`.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass

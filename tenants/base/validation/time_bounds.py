@@ -13,12 +13,12 @@ from tenants.base.errors import InvalidValue
 FIRST_YEAR: Final = 1970
 LAST_YEAR: Final = 2199
 _FIRST_MOMENT: Final = datetime(FIRST_YEAR, 1, 1, tzinfo=UTC)
-_LAST_MOMENT: Final = datetime(LAST_YEAR, 12, 31, 23, 59, 59, tzinfo=UTC)
+_END: Final = datetime(LAST_YEAR + 1, 1, 1, tzinfo=UTC)  # the first moment that is too late
 
 
 def validate_datetime(field: str, moment: datetime | None) -> None:
     """Check that a time is in the supported years; None is valid. Raises InvalidValue."""
-    if moment is not None and not _FIRST_MOMENT <= moment <= _LAST_MOMENT:
+    if moment is not None and not _FIRST_MOMENT <= moment < _END:
         raise _out_of_bounds(field)
 
 

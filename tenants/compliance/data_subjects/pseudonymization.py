@@ -37,7 +37,9 @@ def compute_pseudonym(secret: bytes, user_id: uuid.UUID) -> uuid.UUID:
 
 
 def list_months(tenant_id: TenantId, *, now: datetime) -> list[TimeRange]:
-    """Return the months from the first row in TABLES until now, oldest first.
+    """Return the months from the first row in TABLES until MAX_CLOCK_LEAD after `now`.
+
+    The oldest month comes first; without rows, the list is empty.
 
     Must run inside the tenant's scope. One index query for each table.
     """
@@ -81,7 +83,7 @@ def pseudonymize_spend(tenant_id: TenantId, user_id: uuid.UUID) -> int:
     """Replace the user's ID in monthly spending by a random ID for each month.
 
     Only the sums are needed, so the months need no common pseudonym. Return the number of months.
-    Must run inside the tenant's scope.
+    Must run inside the tenant's scope. Must not be called while any hold applies to the user.
     """
     rows = MonthSpend.objects.filter(tenant_id=tenant_id, holder=str(user_id))
     months = list(rows.values_list("month", flat=True))
@@ -95,7 +97,8 @@ def count_remaining(tenant_id: TenantId, user_id: uuid.UUID, holds: tuple[HoldPe
 
     Must run inside the tenant's scope.
     """
-    # Under any hold, the worker keeps the ID in monthly spending.
+    # While any hold applies to the user, for whatever period, monthly spending keeps the ID: the
+    # worker then does not call `pseudonymize_spend`.
     spend_rows = MonthSpend.objects.filter(tenant_id=tenant_id, holder=str(user_id))
     num_left = 0 if holds else spend_rows.count()
     for table in TABLES:

@@ -18,8 +18,8 @@ import structlog
 from django.utils import timezone
 
 from caret.contracts.snapshot import (
-    CHANGED,
-    CHANGES,
+    CHANGE_CHANNEL,
+    CHANGE_COUNTER,
     PUBLISH_SCRIPT,
     SNAPSHOTS,
     VERSIONS,
@@ -65,8 +65,8 @@ def try_publish_snapshot(tenant_id: TenantId) -> bool:
 
 def write_snapshot(connection: redis.Redis, snapshot: TenantSnapshot) -> bool:
     """Write a snapshot, and return False if Redis already has this version or a newer one."""
-    redis_keys = (SNAPSHOTS, VERSIONS, CHANGES)
-    arguments = (snapshot.tenant_id, snapshot.version, encode_snapshot(snapshot), CHANGED)
+    redis_keys = (SNAPSHOTS, VERSIONS, CHANGE_COUNTER)
+    arguments = (snapshot.tenant_id, snapshot.version, encode_snapshot(snapshot), CHANGE_CHANNEL)
     published = connection.eval(PUBLISH_SCRIPT, len(redis_keys), *redis_keys, *arguments)
     return bool(published)
 

@@ -4,9 +4,9 @@ When a process receives a notification, it checks the access of its open WebSock
 
     caret:console:access-changed   channel   a session key or a user ID
 
-Another channel (caret.contracts.snapshot.CHANGED) announces the tenants whose memberships, roles,
-policies or status have changed. A lost message only delays the check, because WebSockets are also
-checked periodically.
+Another channel (caret.contracts.snapshot.CHANGE_CHANNEL) announces the tenants whose memberships,
+roles, policies or status have changed. A lost message only delays the check, because WebSockets are
+also checked periodically.
 """
 
 from typing import Final

@@ -68,9 +68,14 @@ class EmbeddingEngine:
             entries = msgspec.json.decode(response, type=_EmbeddingResponse).data
         except (msgspec.MsgspecError, UnicodeError) as error:
             raise EmbeddingFailed("the response is malformed") from error
-        vectors = [entry.embedding for entry in sorted(entries, key=lambda entry: entry.index)]
-        if len(vectors) != len(texts) or not all(map(_is_valid_vector, vectors)):
-            raise EmbeddingFailed(f"not {EMBEDDING_DIMENSIONS} numbers for each text")
+        entries.sort(key=lambda entry: entry.index)
+        if [entry.index for entry in entries] != list(range(len(texts))):
+            raise EmbeddingFailed("the response has not exactly one vector for each text")
+        vectors = [entry.embedding for entry in entries]
+        if not all(map(_is_valid_vector, vectors)):
+            raise EmbeddingFailed(
+                f"a vector has not {EMBEDDING_DIMENSIONS} finite numbers, or all are 0"
+            )
         return vectors
 
     def _send_request(self, body: dict[str, object]) -> bytes:

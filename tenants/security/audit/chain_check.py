@@ -49,7 +49,8 @@ class ChainCheckResult:
     # The first entry that is missing, changed or inserted, or whose signed head does not match.
     # None: none was found up to `last`.
     broken_at: int | None
-    end: int  # the chain's last entry; greater than `last`: not all entries were checked
+    # The last entry of the whole chain; greater than `last`: not all entries were checked.
+    chain_end: int
 
     @property
     def is_unbroken(self) -> bool:
@@ -57,7 +58,7 @@ class ChainCheckResult:
 
     @property
     def is_unfinished(self) -> bool:
-        return self.is_unbroken and self.last < self.end
+        return self.is_unbroken and self.last < self.chain_end
 
     @property
     def num_entries(self) -> int:
@@ -72,7 +73,7 @@ class _ChainSection:
     after: int  # the entry before the section; 0: none
     last: int  # the last entry of the section
     heads: dict[int, SignedAuditHead]  # by sequence, from `after` on
-    end: ChainHead  # of the whole chain
+    chain_end: ChainHead  # the recorded head of the whole chain
 
 
 def check_chain(
@@ -109,13 +110,13 @@ def _follow_chain(
     """Follow the chain from checkpoint to checkpoint, up to the end of the section."""
     last, broken_at = section.after, None
     try:
-        start = _read_stored_head(section.tenant_id, section.after)
-        for end in _iterate_checkpoints(section, keys):
+        previous = _read_head_of_entry(section.tenant_id, section.after)
+        for checkpoint in _iterate_checkpoints(section, keys):
             entries = read_range(
-                tenant_id=section.tenant_id, first=start.sequence + 1, last=end.sequence
+                tenant_id=section.tenant_id, first=previous.sequence + 1, last=checkpoint.sequence
             )
-            require_unbroken_chain(entries, begins=start, ends=end)
-            start, last = end, end.sequence
+            require_unbroken_chain(entries, begins=previous, ends=checkpoint)
+            previous, last = checkpoint, checkpoint.sequence
             if is_out_of_time():
                 break
     except ChainBroken as broken:
@@ -127,7 +128,7 @@ def _follow_chain(
         last=last,
         num_heads=num_heads,
         broken_at=broken_at,
-        end=section.end.sequence,
+        chain_end=section.chain_end.sequence,
     )
 
 
@@ -141,43 +142,45 @@ def _iterate_checkpoints(section: _ChainSection, keys: PublicKeys) -> Iterator[C
     for sequence in sorted({*steps, *section.heads, section.last}):
         if sequence in section.heads:
             yield _verify_head(section.heads[sequence], keys)
-        elif sequence < section.end.sequence:  # the chain's end is yielded below
-            yield _read_stored_head(section.tenant_id, sequence)
-    if section.last == section.end.sequence:
-        yield section.end  # the stored head, so that a missing last entry is noticed
+        elif sequence < section.chain_end.sequence:  # the chain's end is yielded below
+            yield _read_head_of_entry(section.tenant_id, sequence)
+    if section.last == section.chain_end.sequence:
+        # The head that is recorded for the whole chain, apart from the entries. If the last entry
+        # was deleted, the remaining entries do not lead to this head.
+        yield section.chain_end
 
 
 def _read_section(tenant_id: TenantId, after: int | None) -> _ChainSection:
     """Return the section to check. Must run inside the tenant's scope. Raises InvalidValue."""
-    end = find_head(tenant_id=tenant_id)
+    chain_end = find_head(tenant_id=tenant_id)
     if after is None:
-        after = _find_default_start(tenant_id, end.sequence)
-    elif not 0 <= after < end.sequence:
+        after = _find_default_start(tenant_id, chain_end.sequence)
+    elif not 0 <= after < chain_end.sequence:
         raise InvalidValue("after", "This entry does not exist.")
-    last = min(end.sequence, after + MAX_ENTRIES)
+    last = min(chain_end.sequence, after + MAX_ENTRIES)
     signed_heads = SignedAuditHead.objects.filter(tenant_id=tenant_id, sequence__gte=max(1, after))
     # At the chain's end, heads beyond it are loaded, too: they show that entries were cut off.
-    if last < end.sequence:
+    if last < chain_end.sequence:
         signed_heads = signed_heads.filter(sequence__lte=last)
     heads = {row.sequence: row for row in signed_heads.order_by("sequence")}
-    return _ChainSection(tenant_id, after, last, heads, end)
+    return _ChainSection(tenant_id, after, last, heads, chain_end)
 
 
-def _find_default_start(tenant_id: TenantId, end: int) -> int:
+def _find_default_start(tenant_id: TenantId, chain_end: int) -> int:
     """Return the oldest signed entry among the last MAX_ENTRIES.
 
     0: none of them is signed, or the chain is short enough to be checked from its first entry.
     """
-    if end <= MAX_ENTRIES:
+    if chain_end <= MAX_ENTRIES:
         return 0
     signed_heads = SignedAuditHead.objects.filter(
-        tenant_id=tenant_id, sequence__gte=end - MAX_ENTRIES
+        tenant_id=tenant_id, sequence__gte=chain_end - MAX_ENTRIES
     )
     head = signed_heads.order_by("sequence").first()
     return 0 if head is None else head.sequence
 
 
-def _read_stored_head(tenant_id: TenantId, sequence: int) -> ChainHead:
+def _read_head_of_entry(tenant_id: TenantId, sequence: int) -> ChainHead:
     """Return the sequence and the stored hash of an entry. Raises ChainBroken if it is missing."""
     if sequence == 0:
         return ChainHead(0, GENESIS)

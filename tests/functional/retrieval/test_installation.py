@@ -106,11 +106,11 @@ async def test_withdrawing_consent_erases_the_index_immediately(acme: Customer) 
 
 @pytest.fixture
 def index(services: Services, database: None, embedding_server: EmbeddingServer) -> TenantIndex:
-    # Make an index with a fake engine, then replace the engine by the real one.
-    with serving_embeddings() as unused:
-        index_site = make_index("initech", unused)
+    # `make_index` accepts only a fake engine, so the engine is replaced afterwards.
+    with serving_embeddings() as fake_engine:
+        tenant_index = make_index("initech", fake_engine)
     engine = EmbeddingEngine(embedding_server.url, model=embedding_server.model)
-    return replace(index_site, context=replace(index_site.context, embedder=engine))
+    return replace(tenant_index, context=replace(tenant_index.context, embedder=engine))
 
 
 def test_semantically_similar_files_are_found_first(index: TenantIndex) -> None:

@@ -239,6 +239,22 @@ def test_an_overrides_preview_affects_only_its_subject(
     assert send(administrator, "POST", team, {"override": NO_CHAT}).json()["num_affected"] == 0
 
 
+def test_a_preview_counts_no_keys_beyond_an_unchanged_lifetime(
+    company: Company, administrator: Client
+) -> None:
+    make_key(company, company.developer)
+    policy = make_policy(max_key_lifetime_days=30)
+    send(administrator, "PUT", "policy", {"policy": policy, "reason": "r"})
+    other_policy = make_policy(max_key_lifetime_days=30, features=["inline"])
+    path = f"{override_path(company)}/preview"
+
+    preview = send(administrator, "POST", "policy/preview", {"policy": other_policy}).json()
+    override_preview = send(administrator, "POST", path, {"override": NO_CHAT}).json()
+
+    assert preview["keys_beyond_lifetime"] == 0
+    assert override_preview["keys_beyond_lifetime"] == 0
+
+
 def test_an_overrides_preview_counts_its_members_keys_beyond_the_new_lifetime(
     company: Company, administrator: Client
 ) -> None:

@@ -16,7 +16,7 @@ import redis
 
 from caret.contracts.added_replicas import ADDITIONS, ADDITIONS_LOG, ADDITIONS_VERSION
 from caret.contracts.drained_replicas import DRAINS, DRAINS_LOG, DRAINS_VERSION
-from caret.contracts.snapshot import CHANGES, SNAPSHOTS, VERSIONS
+from caret.contracts.snapshot import CHANGE_COUNTER, SNAPSHOTS, VERSIONS
 from caret.contracts.usage import USAGE_STREAM
 from tests.benchmarks.installation import (
     UNSHED,
@@ -134,7 +134,7 @@ def _restore_redis_afterwards(services: Services, tenant_id: str) -> Iterator[No
         finally:
             for redis_key in (SNAPSHOTS, VERSIONS):
                 connection.hdel(redis_key, tenant_id)
-            connection.incr(CHANGES)
+            connection.incr(CHANGE_COUNTER)
             forget_drains(connection)
             forget_additions(connection)
             # "(": only entries after the marker.

@@ -1,5 +1,6 @@
 """Files that a gateway sends are indexed and found. Only changed parts are embedded again."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
@@ -10,6 +11,7 @@ from django.utils import timezone
 from caret.contracts.retrieval import MAX_FILE_CHARS, MAX_SNIPPETS
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.models import RetrievalChunk
+from tenants.models.retrieval_chunk import EMBEDDING_DIMENSIONS
 from tenants.policy.data_classes import DataClass
 from tenants.privacy.retention.operations import set_rule
 from tenants.privacy.retrieval_index import erasure
@@ -177,6 +179,12 @@ def test_the_least_recently_used_files_are_evicted(acme: TenantIndex) -> None:
     assert acme.indexed_paths() == {"1.py", "2.py"}
 
 
+def _vector_response(*, index: int, number: float) -> bytes:
+    """Return a response with one vector, whose numbers are all `number`."""
+    vector = [number] * EMBEDDING_DIMENSIONS
+    return json.dumps({"data": [{"index": index, "embedding": vector}]}).encode()
+
+
 @pytest.mark.parametrize(
     ("status", "raw_response"),
     [
@@ -184,6 +192,8 @@ def test_the_least_recently_used_files_are_evicted(acme: TenantIndex) -> None:
         (200, b"<html>"),
         (200, b'{"data": []}'),
         (200, b'{"data": [{"index": 0, "embedding": [1, 2]}]}'),
+        (200, _vector_response(index=0, number=0.0)),  # without a direction
+        (200, _vector_response(index=1, number=1.0)),  # index 1 is not that of the only text
         (200, b"\xff"),
     ],
 )

@@ -80,7 +80,7 @@ def test_an_unmodified_chain_is_valid(company: Company) -> None:
     result = verify_chain(company)
 
     assert result == ChainCheckResult(
-        first=1, last=last + 1, num_heads=1, broken_at=None, end=last + 1
+        first=1, last=last + 1, num_heads=1, broken_at=None, chain_end=last + 1
     )
 
 

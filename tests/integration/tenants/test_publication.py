@@ -13,8 +13,8 @@ from django.utils import timezone
 
 import caret.celery  # noqa: F401  # registers the tasks
 from caret.contracts.snapshot import (
-    CHANGED,
-    CHANGES,
+    CHANGE_CHANNEL,
+    CHANGE_COUNTER,
     SNAPSHOTS,
     VERSIONS,
     TenantSnapshot,
@@ -109,9 +109,9 @@ def test_a_publication_notifies_gateways_and_increases_the_counter_of_changes(
 ) -> None:
     connection = redis_connection.connect_to_redis()
     listener = connection.pubsub(ignore_subscribe_messages=True)  # type: ignore[no-untyped-call]
-    listener.subscribe(CHANGED)
+    listener.subscribe(CHANGE_CHANNEL)
     wait_until(lambda: _is_subscribed(connection), timeout_s=60)
-    count_before = int(connection.get(CHANGES) or 0)
+    count_before = int(connection.get(CHANGE_COUNTER) or 0)
 
     make_key(acme, acme.developer)
 
@@ -126,7 +126,7 @@ def test_a_publication_notifies_gateways_and_increases_the_counter_of_changes(
     wait_until(has_message_of_acme, timeout_s=60)
     listener.close()
     assert set(changed_ids) == {acme.tenant_id}
-    assert int(connection.get(CHANGES) or 0) > count_before
+    assert int(connection.get(CHANGE_COUNTER) or 0) > count_before
 
 
 @pytest.mark.parametrize("restored_by", [None, -2], ids=["lost", "restored"])
@@ -136,22 +136,22 @@ def test_the_counter_of_changes_never_has_an_earlier_value_again(
     """Otherwise a gateway could take the snapshots that followed a loss for those it has read."""
     connection = redis_connection.connect_to_redis()
     make_key(acme, acme.developer)
-    seen_count = int(connection.get(CHANGES) or 0)
+    seen_count = int(connection.get(CHANGE_COUNTER) or 0)
 
-    connection.delete(CHANGES)
+    connection.delete(CHANGE_COUNTER)
     if restored_by is not None:  # Redis has older data again
-        connection.set(CHANGES, seen_count + restored_by)
+        connection.set(CHANGE_COUNTER, seen_count + restored_by)
     counts = set()
     for _ in range(3):
         make_key(acme, acme.developer)
-        counts.add(int(connection.get(CHANGES) or 0))
+        counts.add(int(connection.get(CHANGE_COUNTER) or 0))
 
     assert len(counts) == 3
     assert min(counts) > seen_count
 
 
 def _is_subscribed(connection: redis.Redis) -> bool:
-    ((_channel, num_subscribers),) = connection.pubsub_numsub(CHANGED)
+    ((_channel, num_subscribers),) = connection.pubsub_numsub(CHANGE_CHANNEL)
     return bool(num_subscribers)
 
 

@@ -1,10 +1,11 @@
-"""The training documents and rows that are drawn from the corpus.
+"""Training documents and rows drawn from the corpus, and the tokenizer.
 
 A row contains one document and padding. The document's `targets`, shifted by one, are the row's
-`labels`: each label is the next token that the model should predict. There is one exception. In
-the order prefix, suffix, answer, the label after the suffix marker is the first token of the
-answer, so that the model computes the continuation of the prefix there. FIRST_WEIGHT is the weight
-of the answer's first token, in its own place and in this one.
+`labels`: the label of a token is the next token, which the model should predict. There is one
+exception. In the order prefix, suffix, answer, the label of the suffix marker is not the first
+token of the suffix but the first token of the answer, so that the model computes the continuation
+of the prefix there. FIRST_WEIGHT is the weight of the answer's first token as a label: for the
+suffix marker, and for the token directly before the answer.
 
 The corpus and its tokenizer are small ones for tests. An echo is a document of the same shuffled
 tokens twice; its answer can only be copied.
@@ -55,7 +56,9 @@ def test_a_row_has_the_requested_number_of_inputs_and_labels(
     assert (len(row.inputs), len(row.labels)) == (num_tokens, num_tokens)
 
 
-def test_each_label_is_the_next_input_except_after_the_suffix_marker(tokenizer: Tokenizer) -> None:
+def test_each_label_is_the_next_input_except_that_of_the_suffix_marker(
+    tokenizer: Tokenizer,
+) -> None:
     row = make_source(tokenizer).draw_row(256)
 
     exceptions = {
@@ -68,13 +71,14 @@ def test_each_label_is_the_next_input_except_after_the_suffix_marker(tokenizer: 
     assert exceptions <= {token_id(tokenizer, FIM_SUFFIX)}
 
 
-def test_after_the_suffix_marker_the_label_is_the_first_token_of_the_answer(
+def test_the_label_of_the_suffix_marker_is_the_first_token_of_the_answer(
     tokenizer: Tokenizer,
 ) -> None:
     source = make_source(tokenizer)
     documents = [source.draw_document(300) for _ in range(300)]
 
-    # Only the token after the suffix marker has a target that differs from the document's token.
+    # Only the position after the suffix marker has a target that differs from its token. This
+    # target is the label of the suffix marker, because labels are shifted by one.
     documents_with_target = [
         document for document in documents if document.targets != document.tokens
     ]

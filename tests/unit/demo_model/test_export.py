@@ -1,4 +1,9 @@
-"""Exported weights of the demonstration model: only the layers' matrices are quantised."""
+"""The export of the demonstration model: its weights, and the order in which files are replaced.
+
+Only the layers' matrices are quantised.
+"""
+
+from pathlib import Path
 
 import pytest
 
@@ -6,7 +11,9 @@ pytest.importorskip("torch", reason="torch is missing; platform/scripts/setup --
 
 import torch
 
-from inference.demo_model.export import convert_weights
+from inference.demo_model.export import convert_weights, move_files, require_dimensions
+from inference.demo_model.model import ModelDimensions, Qwen3
+from inference.demo_model.training.checkpoint import CheckpointError
 
 WEIGHTS = {
     "embed_tokens.weight": torch.randn(8, 4),
@@ -38,3 +45,45 @@ def test_without_quantisation_everything_is_bfloat16() -> None:
 
     assert {weight.dtype for weight in stored.values()} == {torch.bfloat16}
     assert set(stored) == {f"model.{name}" for name in WEIGHTS}
+
+
+def test_a_checkpoint_of_other_dimensions_is_rejected() -> None:
+    dimensions = ModelDimensions(vocabulary_tokens=32, hidden=16, num_layers=2, feed_forward=16)
+    weights = Qwen3(dimensions).state_dict()
+
+    require_dimensions(weights, dimensions)
+    with pytest.raises(CheckpointError, match="other dimensions"):
+        require_dimensions(weights, ModelDimensions())
+
+
+def make_model_folder(folder: Path, content: str) -> Path:
+    folder.mkdir()
+    for name in ("config.json", "model.safetensors", "tokenizer.json"):
+        (folder / name).write_text(content)
+    return folder
+
+
+def test_an_export_replaces_all_files(tmp_path: Path) -> None:
+    new_model = make_model_folder(tmp_path / "new", "new")
+    target = make_model_folder(tmp_path / "target", "old")
+
+    move_files(new_model, target)
+
+    assert {path.name: path.read_text() for path in target.iterdir()} == {
+        "config.json": "new",
+        "model.safetensors": "new",
+        "tokenizer.json": "new",
+    }
+
+
+def test_an_interrupted_export_leaves_no_configuration(tmp_path: Path) -> None:
+    new_model = make_model_folder(tmp_path / "new", "new")
+    target = make_model_folder(tmp_path / "target", "old")
+    # A folder with this name cannot be replaced by a file.
+    (target / "model.safetensors").unlink()
+    (target / "model.safetensors").mkdir()
+
+    with pytest.raises(IsADirectoryError):
+        move_files(new_model, target)
+
+    assert not (target / "config.json").exists()

@@ -1,4 +1,4 @@
-"""Errors of pg_dump and pg_restore, with programs that take their place."""
+"""Errors of pg_dump, with a shell script that takes its place."""
 
 from pathlib import Path
 

@@ -26,17 +26,18 @@ from inference.filtering.public_code_index import (
     PublicCodeMatcher,
 )
 
-_RANDOM = random.Random(3)
 WORDS = ["def", "return", "self", "value", "(", ")", ":", "=", "+", "index", "for", "in"]
 # A copy of this length is always found: wherever it begins, it contains an indexed window.
 CERTAIN_CHARS = WINDOW_CHARS + WINNOW_HASHES - 1
 
 
-def _code(num_words: int) -> str:
-    return " ".join(f"{_RANDOM.choice(WORDS)}{_RANDOM.randrange(100)}" for _ in range(num_words))
+def _code(num_words: int, *, seed: int) -> str:
+    """Return random code. Another seed gives other code."""
+    rng = random.Random(seed)
+    return " ".join(f"{rng.choice(WORDS)}{rng.randrange(100)}" for _ in range(num_words))
 
 
-PUBLIC = _code(400)
+PUBLIC = _code(400, seed=3)
 
 
 @pytest.fixture
@@ -45,7 +46,7 @@ def index(tmp_path: Path) -> PublicCodeIndexFile:
     folder = tmp_path / "repositories" / "one"
     folder.mkdir(parents=True)
     (folder / "a.py").write_text(PUBLIC)
-    (folder / "b.js").write_text(_code(200))
+    (folder / "b.js").write_text(_code(200, seed=4))
     write_index(tmp_path / "repositories", tmp_path / "index")
     return PublicCodeIndexFile(tmp_path / "index")
 
@@ -86,7 +87,7 @@ def test_whitespace_does_not_hide_a_copy(index: PublicCodeIndexFile) -> None:
 
 
 def test_other_code_is_not_public(index: PublicCodeIndexFile) -> None:
-    assert not _is_public(index, _code(400))
+    assert not _is_public(index, _code(400, seed=5))
 
 
 def test_a_growing_copy_is_found(index: PublicCodeIndexFile) -> None:
@@ -100,7 +101,9 @@ def test_a_growing_copy_is_found(index: PublicCodeIndexFile) -> None:
 
 
 def test_a_completion_that_continues_public_code_is_found(index: PublicCodeIndexFile) -> None:
-    # Only one of WINNOW_HASHES consecutive windows is indexed.
+    # A match counts only if at least MIN_OWN_CHARS characters of its window are in the completion,
+    # not in the prefix. Only one of WINNOW_HASHES consecutive windows is indexed, so a match is
+    # certain only with WINNOW_HASHES - 1 more characters.
     num_own_chars = MIN_OWN_CHARS + WINNOW_HASHES - 1
     text = _excerpt(CERTAIN_CHARS + num_own_chars)
 
@@ -164,8 +167,9 @@ def test_a_file_that_is_no_index_is_rejected(tmp_path: Path, data: bytes) -> Non
 
     with pytest.raises(BadSetting, match=r"^CARET_PUBLIC_CODE_INDEX: "):
         ActivePublicCodeIndex.open(tmp_path / "index")
-    # An index that operators put into use on their pages does not come from the setting. So the
-    # error of PublicCodeIndexFile names the path instead.
+    # `ActivePublicCodeIndex.open` opens the index of the setting, so its error names the setting.
+    # PublicCodeIndexFile also opens indexes that operators put into use on a page, so its error
+    # names the path.
     with pytest.raises(BadSetting, match=f"^{re.escape(str(tmp_path))}"):
         PublicCodeIndexFile(tmp_path / "index")
 

@@ -73,6 +73,20 @@ def test_the_pid_of_a_crashed_supervisor_is_not_read_while_another_process_reads
         assert read_supervisor_pid(paths) is None
 
 
+def test_the_pid_of_a_crashed_supervisor_is_not_read_while_the_next_one_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paths = EmbeddedPaths(tmp_path)
+    build_lock_path(paths).write_text("1\n")  # left by the crashed supervisor
+
+    def finish_start(_pause_s: float) -> None:
+        build_lock_path(paths).write_text(f"{os.getpid()}\n")
+
+    monkeypatch.setattr("caret.local.processes.pid_lock.time.sleep", finish_start)
+    with lock_without_pid(paths, fcntl.LOCK_EX):
+        assert read_supervisor_pid(paths) == os.getpid()
+
+
 def test_a_supervisor_that_is_just_ending_is_awaited(tmp_path: Path) -> None:
     paths = EmbeddedPaths(tmp_path)
 

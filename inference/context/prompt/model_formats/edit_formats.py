@@ -58,8 +58,9 @@ _ZETA_CURSOR: Final = "<|user_cursor_is_here|>"
 def _render_zeta_edit(edit: RecentEdit) -> str:
     removed, added = _split_lines(edit.removed), _split_lines(edit.added)
     lines = [f"-{line}" for line in removed] + [f"+{line}" for line in added]
-    # Diffs count lines from 1. If no line was removed, unified diffs name the line before the added
-    # ones. The training data does not: Zed wrote it with imara-diff, which always names the first.
+    # Diffs count lines from 1. If no line was removed, a standard unified diff has the number of
+    # the line before the added lines. The training data has the number of the first added line
+    # instead, because Zed wrote it with imara-diff.
     first = edit.start_line + 1
     header = f"@@ -{first},{len(removed)} +{first},{len(added)} @@"
     diff = "\n".join([header, *lines])

@@ -42,9 +42,9 @@ def require_rls_bound_role() -> None:
 
 
 def find_rls_bypasses(connection: BaseDatabaseWrapper) -> list[str]:
-    """Return a clause for each way in which the current role can bypass row-level security.
+    """Return a short text for each way in which the current role can bypass row-level security.
 
-    Makes one query.
+    An example of a text is "caret_owner owns tables". Makes one query.
     """
     with connection.cursor() as cursor:
         cursor.execute(_POWERS_SQL)

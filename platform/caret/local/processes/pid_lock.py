@@ -48,23 +48,26 @@ class HomeLock:
 def read_supervisor_pid(paths: EmbeddedPaths) -> int | None:
     """Return the PID of the supervisor that holds the lock; None if no supervisor holds it.
 
-    A supervisor that starts has no PID in the file for a moment, and neither has one that ends.
-    Raises HomeInUse if this lasts longer than 0.4 s.
+    While a supervisor starts or ends, the file has no PID for a moment, or still the PID of an
+    earlier supervisor that crashed. So the same PID must be read twice. Raises HomeInUse if this
+    takes longer than 0.4 s.
     """
     try:
         descriptor = os.open(build_lock_path(paths), os.O_RDWR)
     except FileNotFoundError:
         return None
+    previous_text = ""
     try:
         for _ in range(_ATTEMPTS):
             # A shared lock: other processes that read the PID at the same time do not prevent it.
             if _try_lock(descriptor, fcntl.LOCK_SH):
                 return None  # closing the descriptor releases the lock
             text = os.pread(descriptor, 32, 0).decode().strip()
-            if text.isdigit():
+            if text.isdigit() and text == previous_text:
                 return int(text)
+            previous_text = text
             time.sleep(_PAUSE_S)
-        raise HomeInUse("Another supervisor is starting in CARET_HOME. Wait, and try again.")
+        raise HomeInUse("A supervisor is starting or ending in CARET_HOME. Wait, and try again.")
     finally:
         os.close(descriptor)
 

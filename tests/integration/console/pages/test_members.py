@@ -45,9 +45,9 @@ def client(company: Company, sign_in_with_step_up: SignIn) -> Client:
     return sign_in_with_step_up(company.administrator)
 
 
-def role_of(company: Company, role: Role) -> Role:
-    """Return the current role of the member of the cast who was created with this role."""
-    person = company.people[role]
+def current_role_of(company: Company, first_role: Role) -> Role:
+    """Return the current role of the person who had `first_role` when the company was made."""
+    person = company.people[first_role]
     return find_member(actor=company.platform, user_id=person.user_id).role
 
 
@@ -137,6 +137,7 @@ def test_a_members_page_shows_their_keys_with_few_queries(company: Company, clie
         page = client.get(f"/members/{company.developer.user_id}").content.decode()
 
     assert created.key.lookup_id in page
+    # The page also shows the member's own consent to content capture.
     assert "Does not allow content capture" in page
 
 
@@ -256,12 +257,12 @@ def test_a_change_of_role_can_be_undone_from_its_success_message(
     path = f"/members/{company.developer.user_id}/role"
 
     page = client.post(path, {"role": "auditor", "reason": "Audit"}, follow=True).content.decode()
-    changed = role_of(company, Role.DEVELOPER)
+    changed = current_role_of(company, Role.DEVELOPER)
     undo = re.findall(r'action="([^"]*\?to=developer)"', page)[0]
     client.post(undo)
 
     assert changed is Role.AUDITOR
-    assert role_of(company, Role.DEVELOPER) is Role.DEVELOPER
+    assert current_role_of(company, Role.DEVELOPER) is Role.DEVELOPER
 
 
 @pytest.mark.parametrize("role", ["owner", "emperor", ""])
@@ -271,7 +272,7 @@ def test_an_administrator_cannot_assign_the_owner_role_or_an_invalid_role(
     page = client.post(f"/members/{company.developer.user_id}/role", {"role": role})
 
     assert page.status_code == 400
-    assert role_of(company, Role.DEVELOPER) is Role.DEVELOPER
+    assert current_role_of(company, Role.DEVELOPER) is Role.DEVELOPER
 
 
 def test_an_administrator_cannot_change_or_remove_an_owner(
@@ -292,7 +293,7 @@ def test_the_last_owner_cannot_be_demoted_or_removed(
 
     assert "last owner" in owner.post(f"{path}/role", {"role": "developer"}).content.decode()
     assert "last owner" in owner.post(f"{path}/remove").content.decode()
-    assert role_of(company, Role.OWNER) is Role.OWNER
+    assert current_role_of(company, Role.OWNER) is Role.OWNER
 
 
 def test_removing_a_member_revokes_their_keys(company: Company, client: Client) -> None:
@@ -305,7 +306,7 @@ def test_removing_a_member_revokes_their_keys(company: Company, client: Client) 
     assert "Remove Ada?" in confirmation
     assert "Ada is no longer a member" in done
     with pytest.raises(NotFound):
-        role_of(company, Role.DEVELOPER)
+        current_role_of(company, Role.DEVELOPER)
     key = find_key(actor=company.platform, lookup_id=created.key.lookup_id, now=timezone.now())
     assert key.state is KeyState.REVOKED
 
@@ -314,7 +315,7 @@ def test_removing_a_member_requires_a_step_up(company: Company, sign_in: SignIn)
     path = f"/members/{company.developer.user_id}/remove"
 
     assert sign_in(company.administrator).post(path)["Location"].startswith("/account/confirm")
-    assert role_of(company, Role.DEVELOPER) is Role.DEVELOPER
+    assert current_role_of(company, Role.DEVELOPER) is Role.DEVELOPER
 
 
 def test_the_page_states_that_there_are_no_invitations(sign_in: SignIn) -> None:

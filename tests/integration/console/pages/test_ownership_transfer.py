@@ -5,7 +5,7 @@ import pytest
 from tenants.base.permissions import Role
 from tests.fixtures.companies import ACME_PEOPLE, Company, make_company
 from tests.integration.console.conftest import SignIn
-from tests.integration.console.pages.test_members import role_of
+from tests.integration.console.pages.test_members import current_role_of
 
 
 @pytest.fixture
@@ -22,8 +22,8 @@ def test_an_owner_transfers_the_ownership(company: Company, sign_in_with_step_up
     done = owner.post(f"{path}/transfer", {"reason": "Leaving"}, follow=True).content.decode()
 
     assert "Ada is now an owner, and you are an administrator." in done
-    assert role_of(company, Role.DEVELOPER) is Role.OWNER
-    assert role_of(company, Role.OWNER) is Role.ADMINISTRATOR
+    assert current_role_of(company, Role.DEVELOPER) is Role.OWNER
+    assert current_role_of(company, Role.OWNER) is Role.ADMINISTRATOR
 
 
 def test_the_transfer_of_ownership_asks_for_the_password_when_saving(
@@ -34,7 +34,7 @@ def test_the_transfer_of_ownership_asks_for_the_password_when_saving(
 
     assert owner.get(path).status_code == 200
     assert owner.post(path)["Location"].startswith("/account/confirm")
-    assert role_of(company, Role.OWNER) is Role.OWNER
+    assert current_role_of(company, Role.OWNER) is Role.OWNER
 
 
 def test_only_an_owner_transfers_the_ownership_and_not_to_themselves(
@@ -45,5 +45,5 @@ def test_only_an_owner_transfers_the_ownership_and_not_to_themselves(
 
     assert administrator.post(f"/members/{ada.user_id}/transfer").status_code == 403
     assert owner.post(f"/members/{olga.user_id}/transfer").status_code == 403
-    assert role_of(company, Role.OWNER) is Role.OWNER
-    assert role_of(company, Role.DEVELOPER) is Role.DEVELOPER
+    assert current_role_of(company, Role.OWNER) is Role.OWNER
+    assert current_role_of(company, Role.DEVELOPER) is Role.DEVELOPER

@@ -1,4 +1,4 @@
-"""A benchmark moves programs to some of the processor's cores, with their children and threads.
+"""A benchmark moves processes to some of the processor's cores, with their children and threads.
 
 The benchmark also counts how often a process is preempted, and its CPU time.
 """
@@ -27,7 +27,8 @@ def parent() -> Iterator[subprocess.Popen[str]]:
         ["sh", "-c", command], stdout=subprocess.PIPE, text=True, start_new_session=True
     ) as process:
         yield process
-        with suppress(ProcessLookupError):  # the test has ended the shell
+        # A test may kill the shell before it has started `sleep`. Then the group has no process.
+        with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
 
 
