@@ -1,7 +1,9 @@
 """Download of an export's file by a signed URL, which needs neither a session nor an API key.
 
-The file is stored in pieces. They are read one at a time, each with a short database access. A slow
-client occupies one download slot of its tenant, and the memory of one piece, for at most MAX_S.
+The file is stored in pieces. They are read one at a time, each with a short database access. A
+download occupies one slot of its tenant, and the memory of one piece. After MAX_S, no further piece
+is read, and the connection is closed. If a client stops reading, the web server disconnects it
+earlier (`send_timeout_s` in caret.foundation.web.server_limits).
 """
 
 import threading

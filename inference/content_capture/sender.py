@@ -31,7 +31,10 @@ from caret.foundation.ids import TenantId
 from inference.content_capture.send_queue import ContentQueue
 from inference.retrieval.redaction import redact_in_slices
 
+GATHER_S: Final = 2.0  # wait for more items, so that a tenant's items share a batch
+_PAUSE_S: Final = 1.0  # after an error of Redis
 _NO_PATH: Final = ""  # redact without the rules of a file type
+log = structlog.get_logger(__name__)
 
 
 async def redact_content(item: Item) -> Item | None:
@@ -40,7 +43,7 @@ async def redact_content(item: Item) -> Item | None:
     The secret may span the cursor. Redacting prefix, completion and suffix separately could then
     leave a part of it.
     """
-    if not isinstance(item, CapturedCompletion):
+    if not isinstance(item, CapturedCompletion):  # a CapturedSuggestionEdit: it has only one text
         return msgspec.structs.replace(item, text=await redact_in_slices(_NO_PATH, item.text))
     if await _has_secret_at_cursor(item):
         return None
@@ -63,15 +66,10 @@ async def _has_secret_at_cursor(item: CapturedCompletion) -> bool:
     before, after = item.prefix.rpartition("\n")[2], item.suffix.partition("\n")[0]
     completed_text = f"{before}{item.completion}{after}"
     lines = {before + after, *completed_text.split("\n")}
-    # A private key that the cursor splits needs no check here: `capture_completion` returns no
-    # content then. If the cursor splits only the header of a private key ("-----BEGIN ..."), one of
-    # `lines` contains the whole header, so it is redacted, and this function returns True.
+    # A private key has several lines. If the cursor is in the key, after its header line, this
+    # function never gets the content: `capture_completion` has dropped it. If the cursor is inside
+    # the header line ("-----BEGIN ..."), one of `lines` is the whole header line, so it is found.
     return any([await redact_in_slices(item.path, line) != line for line in lines if line.strip()])
-
-
-GATHER_S: Final = 2.0  # wait for more items, so that a tenant's items share a batch
-_PAUSE_S: Final = 1.0  # after an error of Redis
-log = structlog.get_logger(__name__)
 
 
 class ContentSender:

@@ -1,4 +1,4 @@
-"""Readings of a sensor, stored in a file with one on each line."""
+"""Readings of a sensor. Line 10 is unfinished on purpose, as input for `manage.py complete`."""
 
 
 class Readings:

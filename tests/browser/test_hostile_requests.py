@@ -80,7 +80,8 @@ def test_hostile_queries_and_forms_cause_no_server_error(
     for query in islice(generate_queries(parameters_of(page_text), chance), NUM_REQUESTS):
         _expect_no_error(client.get(f"{path}?{query_of(query)}"), query)
     forms = [form for form in forms_of(page_text) if form.action not in _ON_EVERY_PAGE]
-    # A URL without a form, such as an action, gets an empty one.
+    # A URL without a form, such as an action, gets an empty one. A form without fields is the same
+    # each time, so it is sent once.
     for form in forms or [Form("", is_post=True)]:
         for _ in range(NUM_REQUESTS if form.offered else 1):
             _expect_no_error(_send_form(client, path, form, chance), form)
@@ -101,6 +102,8 @@ def test_hostile_search_texts_cause_no_server_error(scene: Scene) -> None:
 def test_made_up_urls_and_bodies_cause_no_server_error(
     scene: Scene, pattern: str, seed: int
 ) -> None:
+    # Unlike the first test, this one shares its scene with other tests: IDs and bodies are made up,
+    # so requests hardly ever change objects. The session is new, because a request may end it.
     chance = random.Random(f"{pattern} {seed}")
     visitor = Visitor.OPERATOR if pattern.startswith("operators/") else Visitor.MEMBER
     client = client_with(scene.session(visitor))

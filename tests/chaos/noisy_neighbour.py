@@ -22,8 +22,8 @@ _HOLD_S = 15.0
 _RATE = 20.0  # of the tenant whose keys are revoked
 _ALLOWED_A_SECOND = 2
 _FLOOD_FACTOR = 50  # multiple of the requests that the policy allows
-_NOTED_BEFORE = 60  # requests that have ended before the keys are revoked: after about 3 s
-_NOTED_S = 60.0  # in which these requests must end
+_NUM_REQUESTS_BEFORE_REVOCATION = 60  # that have ended before it: after about 3 s
+_FIRST_REQUESTS_TIMEOUT_S = 60.0  # in which these requests must end
 _POLL_S = 0.1
 
 
@@ -47,7 +47,8 @@ class TenantFault(Fault):
         self._clients.close()
 
     def details(self, notes: Sequence[Note]) -> dict[str, Any]:
-        own_notes = [note for note in notes if self._is_ours(note)]
+        own_notes = [note for note in notes if self._is_of_fault_tenant(note)]
+        # In the results, the fault's tenant is called "guest" (platform/docs/fault-injection.md).
         return {
             "guest": dict(Counter(note.ending for note in own_notes)) | self._own_details(own_notes)
         }
@@ -57,20 +58,20 @@ class TenantFault(Fault):
         assert self._company is not None, "the fault was not prepared"
         return self._company
 
-    def _is_ours(self, note: Note) -> bool:
+    def _is_of_fault_tenant(self, note: Note) -> bool:
         return note.tenant == self.company.load.tenant
 
     def _wait_for_requests(self, world: World, num: int) -> None:
         """Wait until this many requests of the tenant have ended. Raises TimeoutError."""
-        deadline_s = time.monotonic() + _NOTED_S
-        while sum(map(self._is_ours, world.notebook.read())) < num:
+        deadline_s = time.monotonic() + _FIRST_REQUESTS_TIMEOUT_S
+        while sum(map(self._is_of_fault_tenant, world.notebook.read())) < num:
             if time.monotonic() > deadline_s:
                 raise TimeoutError("the tenant's first requests did not end")
             time.sleep(_POLL_S)
 
     def _is_key_rejected_since(self, world: World, since_s: float) -> bool:
         notes = world.notebook.since(since_s)
-        return any(self._is_ours(note) and note.is_key_rejected for note in notes)
+        return any(self._is_of_fault_tenant(note) and note.is_key_rejected for note in notes)
 
     def _own_details(self, own_notes: Sequence[Note]) -> dict[str, Any]:
         return {}
@@ -85,7 +86,7 @@ class KeyRevocation(TenantFault):
     def begin(self, world: World) -> None:
         # `super()` without arguments fails in a dataclass with slots.
         TenantFault.begin(self, world)
-        self._wait_for_requests(world, _NOTED_BEFORE)
+        self._wait_for_requests(world, _NUM_REQUESTS_BEFORE_REVOCATION)
         self.company.revoke_keys()
         self._revoked_s = time.time()
 

@@ -41,7 +41,7 @@ _OCEAN_S: Final = 30.0
 _CUT_S: Final = 60.0
 _READY_S: Final = 60.0
 _TENANT_RATE: Final = 2.0
-_NOTED_BEFORE: Final = 10  # requests that have ended before the link is cut
+_NUM_REQUESTS_BEFORE_CUT: Final = 10  # that have ended before the link is cut
 _REFUSED_S: Final = 60.0  # in which the healed region must reject the revoked keys
 _POLL_S: Final = 0.1
 
@@ -86,7 +86,7 @@ class CutLink(TenantFault):
 
     def begin(self, world: World) -> None:
         TenantFault.begin(self, world)
-        self._wait_for_requests(world, _NOTED_BEFORE)
+        self._wait_for_requests(world, _NUM_REQUESTS_BEFORE_CUT)
         first_host, second_host = (world.hosts[name] for name in _LINK)
         self._link.enter_context(
             bad_link(first_host, second_host, CUT, environment=world.home.environment)

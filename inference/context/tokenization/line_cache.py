@@ -1,7 +1,8 @@
 """A cache of tokenized lines, so that a keystroke tokenizes one line instead of all.
 
 The rules of `ttl_cache` apply. Secrets are removed from a line before it is tokenized. So each line
-is searched for secrets only once. The line that the user is typing is not cached.
+is searched for secrets only once. The caller does not pass the line that the user is typing: this
+line changes with each keystroke.
 """
 
 from collections.abc import Sequence
@@ -32,19 +33,19 @@ class LineCache:
         self._cache.evict_expired()
 
     def encode(
-        self, lines: Sequence[str], partition: PartitionKey, kind: FileType
+        self, lines: Sequence[str], partition: PartitionKey, file_type: FileType
     ) -> list[list[int]]:
         """Return the tokens of each line without its secrets.
 
         `lines` come from `Tokenizer.split_lines`.
         """
         # The digest depends on the file type: the same line may have other secrets in another type.
-        # The kind of a digest has at most 16 bytes.
-        entry_kind = kind.name[:16].encode()
+        # `compute_digest` accepts a kind of entry of at most 16 bytes.
+        entry_kind = file_type.name[:16].encode()
 
         def compute(missing_indexes: list[int]) -> list[list[int]]:
             return self._tokenizer.encode_lines(
-                redact_lines([lines[index] for index in missing_indexes], kind)
+                redact_lines([lines[index] for index in missing_indexes], file_type)
             )
 
         digests = [compute_digest(line, partition, entry_kind) for line in lines]

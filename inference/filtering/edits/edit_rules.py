@@ -83,7 +83,7 @@ def _undoes_typing(
         return False
     deleted, inserted = replacement.changed_texts
     for edit in edits:
-        if not inserted and _has_typed(edit.added, deleted.strip()):
+        if not inserted and _is_in_typed_text(deleted.strip(), edit.added):
             return True
         before, after = edit.removed.splitlines(), edit.added.splitlines()
         if list(replacement.removed) == after and list(replacement.added) == before:
@@ -91,13 +91,15 @@ def _undoes_typing(
     return False
 
 
-def _has_typed(typed: str, deleted: str) -> bool:
+def _is_in_typed_text(deleted: str, typed: str) -> bool:
     """Return whether the deleted text is in the typed text.
 
     If `deleted` is empty, only white space was deleted. Then return whether a blank line was typed.
     """
     typed = typed.replace("\r\n", "\n")
-    return deleted in typed if deleted else not all(map(str.strip, typed.splitlines()))
+    if deleted:
+        return deleted in typed
+    return any(not line.strip() for line in typed.splitlines())
 
 
 def _breaks_syntax(

@@ -64,23 +64,28 @@ _NOTHING: Final = BudgetReservation((), None, is_warm_up=False)
 
 
 def plan_reservation(
-    principal: Principal, request: CompletionRequest, *, now_ms: int, prompt_tokens: int, model: str
+    principal: Principal,
+    request: CompletionRequest,
+    *,
+    now_ms: int,
+    max_prompt_tokens: int,
+    model: str,
 ) -> BudgetReservation:
     """Return the amounts to reserve before the request may continue.
 
-    `prompt_tokens` is the largest token budget of a prompt in the request's tier, and `model` is
-    the model that will answer. The principal's snapshot contains only budgets that apply to its
-    user (see `UserBudgets`).
+    `max_prompt_tokens` is the maximum number of tokens in a prompt of the request's tier, and
+    `model` is the model that will answer. The principal has a copy of the tenant's snapshot that
+    contains only the budgets that apply to the principal's user (see `UserBudgets`).
     """
     spending = principal.snapshot.spending
     if not spending.budgets:
         return _NOTHING
     token_prices = prices_at(spending, now_ms)
-    if token_prices is None:
+    if token_prices is None:  # no prices are valid yet, so nothing has a cost
         return _NOTHING
     prices = token_prices.find_prices(request.tier, model=model)
     micros = max_cost_micros(
-        prices, request.tier, max_tokens=request.max_tokens, prompt_tokens=prompt_tokens
+        prices, request.tier, max_tokens=request.max_tokens, prompt_tokens=max_prompt_tokens
     )
     month = f"{datetime.fromtimestamp(now_ms / 1000, tz=UTC):%Y-%m}"
     spend_requests = [

@@ -107,7 +107,7 @@ class Quotas:
             principal,
             request,
             now_ms=self._clock.now_ms(),
-            prompt_tokens=self._prompt_tokens[request.tier],
+            max_prompt_tokens=self._prompt_tokens[request.tier],
             model=model,
         )
         # The charges are in the same order. They are settled in three groups below.

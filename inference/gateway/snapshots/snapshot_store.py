@@ -117,7 +117,7 @@ class SnapshotStore:
         """Return the credentials with this lookup ID, each with the snapshot for its user."""
         pairs = self._by_lookup.get(lookup_id, ())
         return tuple(
-            (credential, snapshot.for_user(credential.user_id)) for credential, snapshot in pairs
+            (credential, effective.for_user(credential.user_id)) for credential, effective in pairs
         )
 
     def may_use_pool(self, pool: str, tenant_id: TenantId) -> bool:
@@ -126,7 +126,11 @@ class SnapshotStore:
         return holders is None or tenant_id in holders
 
     def derive_pepper(self, version: int) -> bytes:
-        """Return the installation's secret in the digests of API keys (see `digest_key`)."""
+        """Return the secret that is mixed into the digests of API keys (see `digest_key`).
+
+        It is derived from the installation's root secret. `version` is the `pepper_version` of a
+        credential.
+        """
         if version not in self._peppers:
             self._peppers[version] = derive_key(self._root_secret, f"key-pepper/{version}")
         return self._peppers[version]

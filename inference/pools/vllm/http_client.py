@@ -1,8 +1,8 @@
 """An HTTP/1.1 client for engines: `POST` requests with JSON over reused connections.
 
 Caret has its own client, because the client's CPU time is spent for every token (ADR 0039 has the
-figures). The client supports no redirects, cookies, proxies, compression or HTTP/2. An engine that
-needs one of these must be behind a router.
+figures). The client supports no redirects, cookies, proxies, compression or HTTP/2, and drops the
+query of a URL. An engine that needs one of these must be behind a router.
 """
 
 import asyncio

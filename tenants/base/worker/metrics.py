@@ -71,7 +71,7 @@ class WorkerMetricsCollector(Collector):
 
     def _collect_queues(self) -> Metric:
         lengths = GaugeMetricFamily(
-            "caret_celery_queue_length", "Tasks that no worker has started yet.", labels=["queue"]
+            "caret_celery_queue_length", "Tasks that no worker has taken yet.", labels=["queue"]
         )
         for queue in self._queues:
             lengths.add_metric([queue], self._connection.llen(queue))

@@ -3,6 +3,9 @@
 A worker claims a sink, delivers the entries after the sink's cursor and moves the cursor. Only the
 worker that holds the claim moves the cursor. The claim of a killed worker expires. An entry that
 was delivered but not recorded is delivered again with the same ID.
+
+A task has one or more rounds. A round visits tenants, claims their sinks and delivers in batches. A
+batch consists of runs, which deliver at the same time. A run delivers entries to one sink.
 """
 
 import asyncio
@@ -74,8 +77,9 @@ class DeliveryResult:
 def deliver_due_entries(*, clock: Clock) -> int:
     """Deliver to all sinks that are due, and return the number of delivered entries.
 
-    A sink with more entries than one run delivers has its next run after all other sinks. The order
-    of tenants is random, so that _MAX_TASK_S does not always stop the task before the same tenants.
+    A sink with more entries than one run delivers has its next run in the next round, after each
+    tenant had its turn. The order of tenants is random, so that _MAX_TASK_S does not always stop
+    the task before the same tenants.
     """
     num_delivered = 0
     deadline_s = monotonic() + _MAX_TASK_S
@@ -110,7 +114,8 @@ def _list_tenants_behind(
 ) -> list[TenantId]:
     """Return the tenants that may have more entries to deliver now.
 
-    A tenant with _MAX_OF_TENANT runs may have further sinks that are due.
+    A tenant with _MAX_OF_TENANT runs may have further sinks that are due. With fewer runs, because
+    another worker claimed a sink or a result was not stored, they wait for the next task.
     """
     num_runs = Counter(run.tenant_id for run, _ in deliveries)
     tenant_ids = (
@@ -180,8 +185,9 @@ def _join_into_batches(
 ) -> Iterator[list[DeliveryRun]]:
     """Yield batches of at most _MAX_AT_ONCE runs.
 
-    All runs of a tenant are in the same batch, because they are claimed together. After the last
-    batch of a task, sinks would otherwise stay claimed without a delivery until the claim expires.
+    The runs of a tenant are claimed together, so they are all in the same batch. If they were in
+    two batches and the task ended between these, the sinks of the second batch would stay claimed,
+    without a delivery, until the claim expires.
     """
     batch: list[DeliveryRun] = []
     for runs in runs_by_tenant:
@@ -250,17 +256,24 @@ async def _send_one_by_one(
 def _store_result(run: DeliveryRun, result: DeliveryResult, now: datetime) -> None:
     """Record the result of a run.
 
-    The cursor moves only if the claim is still held: a replay ends the claim and sets the cursor.
-    The sink's health is always recorded, so that a replay does not shorten the sink's wait.
+    The cursor moves only if the claim is still held. A replay ends the claim: an administrator has
+    set the cursor, so that entries are delivered again. The sink's health is recorded in any case,
+    so that a replay does not shorten the sink's wait.
     """
     cursor: dict[str, Any] = {"claimed_until": None}
     if result.delivered_sequence is not None:
         cursor |= {"delivered_sequence": result.delivered_sequence, "delivered_at": now}
-    health = (
-        _build_failure_fields(run, result, now)
-        if result.error
-        else _build_success_fields(result, _count_delivered(run, result), now)
-    )
+    if result.error:
+        health = _build_failure_fields(run, result, now)
+        logger.warning(
+            "audit.delivery_failed",
+            tenant_id=run.tenant_id,
+            sink_id=str(run.sink.id),
+            num_failures=health["num_failures"],
+            reason=result.error,
+        )
+    else:
+        health = _build_success_fields(result, _count_delivered(run, result), now)
     with tenant_scope(run.tenant_id):
         rows = AuditSink.objects.filter(tenant_id=run.tenant_id, id=run.sink.id)
         if not rows.filter(claimed_until=run.claimed_until).update(**cursor, **health):
@@ -285,13 +298,6 @@ def _build_failure_fields(
     # Failures are counted since the last delivered entry. `failed_since` is older if a run has
     # delivered some of its entries before it failed: it is the time since which no run succeeded.
     num_failures = 1 if result.delivered_sequence is not None else run.sink.num_failures + 1
-    logger.warning(
-        "audit.delivery_failed",
-        tenant_id=run.tenant_id,
-        sink_id=str(run.sink.id),
-        num_failures=num_failures,
-        reason=result.error,
-    )
     return {
         "failed_since": Coalesce(F("failed_since"), Value(now)),
         "last_error": result.error,

@@ -38,7 +38,7 @@ from tenants.security.audit.operations import ChangeFields, record_change
 from tenants.security.authorization.actor import Actor
 
 NAME: Final = "Playground"  # of the keys
-# Every policy allows this: the shortest maximum lifetime that a policy can set is a day.
+# Every policy allows this today: the shortest maximum lifetime that a policy can set is a day.
 LIFETIME: Final = timedelta(hours=1)
 SCOPES: Final = frozenset({KeyScope.INLINE, KeyScope.BLOCK})  # the modes that the page requests
 
@@ -53,6 +53,7 @@ def create_playground_key(*, actor: Actor, now: datetime) -> CreatedKey:
     with tenant_scope(actor.tenant_id):
         # Locks the tenant, so that the second of two concurrent starts finds the key of the first.
         mark_snapshot_stale(tenant_id=actor.tenant_id)
+        # Never refuses while every policy allows LIFETIME. Each creation of a key has this check.
         check_key_lifetime_policy(actor, user_id, expires_at, now)
         require_member(actor, user_id)
         row = _filter_playground_keys(actor, user_id).order_by("-created_at").first()
@@ -63,7 +64,9 @@ def create_playground_key(*, actor: Actor, now: datetime) -> CreatedKey:
             generated = generate_key(KeyKind.TEST, lookup_id=LookupId(row.lookup_id))
             row.issued_by_id = uuid.UUID(user_id)
             action = "key.rotated"
-            change = set_secret(row, generated, timedelta(0), expires_at, now)
+            change = set_secret(
+                row, generated, overlap=timedelta(0), expires_at=expires_at, now=now
+            )
         record_change(
             actor=actor,
             action=action,

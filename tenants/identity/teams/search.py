@@ -1,4 +1,4 @@
-"""Search of teams by name, with a sort order."""
+"""Reads of teams: search by name, a list of names, and whether SCIM manages a team."""
 
 import uuid
 from dataclasses import dataclass, replace
@@ -50,9 +50,12 @@ def find_teams(
     order = replace(_SORT_ORDERS[team_filter.order], is_descending=team_filter.is_descending)
     text = team_filter.text.strip()
     with tenant_scope(actor.tenant_id):
-        teams = select_teams(actor).filter(name__icontains=text) if text else select_teams(actor)
-        rows = teams if is_storable(text) else teams.none()
-        page = fetch_sorted_page(rows, order=order, limit=limit, cursor=cursor)
+        teams = select_teams(actor)
+        if not is_storable(text):
+            teams = teams.none()  # no name contains it, and Postgres would refuse the query
+        elif text:
+            teams = teams.filter(name__icontains=text)
+        page = fetch_sorted_page(teams, order=order, limit=limit, cursor=cursor)
     return map_page(page, build_team_view)
 
 

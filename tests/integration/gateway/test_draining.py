@@ -19,8 +19,9 @@ from tests.integration.gateway.engine_control import held_engine
 from tests.integration.gateway.requests import find_serving_replicas, small_frame
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
-# A held engine pauses before the end of a completion of so many tokens (see HELD_TOKENS in
-# `fake_engine`). It still finishes a completion of 2 tokens, as of `small_frame`.
+# A held engine pauses a completion with more than HELD_TOKENS tokens (see `fake_engine`) before its
+# end, so a completion with MANY_TOKENS stays in flight. Completions of 2 tokens, which is the
+# default of `small_frame`, still finish.
 MANY_TOKENS = 64
 
 

@@ -41,7 +41,7 @@ def test_another_tenant_finds_no_snippets(acme: TenantIndex, globex: TenantIndex
 
 
 def test_a_query_of_another_repository_finds_nothing(acme: TenantIndex) -> None:
-    acme.change_policy(retrieval=["*"])
+    acme.change_policy(retrieval=["*"])  # allow all repositories, not only "shop"
     acme.index_file("invoices.py", INVOICE)
 
     assert (
@@ -55,7 +55,7 @@ def test_in_strict_isolation_a_colleague_finds_nothing(acme: TenantIndex) -> Non
     acme.index_file("invoices.py", INVOICE, scope=ADA)
 
     assert acme.find_snippets("invoice total", scope=ALICE) == []
-    # In strict isolation, there is no index of the whole tenant.
+    # In strict isolation, there is no index of the whole tenant, so the worker sends no response.
     assert acme.get_responses("invoice total", scope=SHOP) == []
     assert acme.find_snippets("invoice total", scope=ADA) != []
 
@@ -150,7 +150,7 @@ def test_a_query_without_a_filter_sees_no_rows_of_another_tenant(
 def test_the_table_contains_no_clear_text(acme: TenantIndex, services: Services) -> None:
     planted_words = [f"planted{secrets.token_hex(8)}" for _ in range(3)]
     repository, path, word = planted_words
-    acme.change_policy(retrieval=["*"])
+    acme.change_policy(retrieval=["*"])  # allow all repositories, not only "shop"
     scope = RetrievalScope(holder="", repository=repository)
 
     acme.index_file(f"{path}.py", make_code(word, "total"), scope=scope)
@@ -200,8 +200,8 @@ def test_redis_contains_no_clear_text_and_messages_expire(acme: TenantIndex) -> 
 
 
 def test_messages_that_no_worker_reads_are_trimmed(acme: TenantIndex) -> None:
-    # Stream entry IDs begin with the time in milliseconds.
-    old_id = f"{int(time.time() * 1_000) - MAX_AGE_S * 1_000}-0"
+    # Stream entry IDs begin with the time in milliseconds. The entry is twice as old as allowed.
+    old_id = f"{int(time.time() * 1_000) - 2 * TRIM_AGE_MS}-0"
     connect_to_redis().xadd(FILES, {FIELD: b"old"}, id=old_id)
 
     acme.send_file("invoices.py", INVOICE)
@@ -213,7 +213,7 @@ def test_messages_that_no_worker_reads_are_trimmed(acme: TenantIndex) -> None:
 
 def test_logs_contain_neither_text_nor_names(acme: TenantIndex, services: Services) -> None:
     planted_word = f"planted{secrets.token_hex(8)}"
-    acme.change_policy(retrieval=["*"])
+    acme.change_policy(retrieval=["*"])  # allow all repositories, not only "shop"
     scope = RetrievalScope(holder="", repository=planted_word)
 
     with capture_logs() as logs:
@@ -235,7 +235,7 @@ def _dump_redis() -> bytes:
 
 
 def _dump_table(services: Services, index: TenantIndex) -> bytes:
-    """Return each column of each row, in Postgres' binary format."""
+    """Return all columns of all rows, joined: bytes as they are, other values as text."""
     with psycopg.connect(services.database_url) as session:
         session.execute("SELECT set_config('caret.tenant', %s, true)", [index.company.tenant_id])
         cursor = session.cursor(binary=True)

@@ -1,4 +1,7 @@
-"""Changes of sign-in methods are emailed to the user and recorded in each tenant's audit log."""
+"""Changes of sign-in methods are emailed to the user and recorded in each tenant's audit log.
+
+Olga is a member of the two `companies`, but not of globex.
+"""
 
 import smtplib
 from collections.abc import Callable
@@ -14,8 +17,8 @@ from tenants.identity.members import account_changes
 from tenants.models import AuditEntry
 from tests.fakes.passkey import SoftPasskey
 from tests.fixtures.companies import Cast, Company, Person
-from tests.integration.sign_in import with_passkey
 from tests.integration.sign_in.browser import Browser, new_browser
+from tests.integration.sign_in.with_passkey import Browser as PasskeyBrowser
 
 
 @pytest.fixture(autouse=True)
@@ -49,8 +52,8 @@ def renew_codes(olga: Person) -> None:
     browser_with_app(olga).client.post("/account/recovery-codes/new")
 
 
-def browser_with_passkey(olga: Person) -> with_passkey.Browser:
-    browser = with_passkey.Browser(olga)
+def browser_with_passkey(olga: Person) -> PasskeyBrowser:
+    browser = PasskeyBrowser(olga)
     browser.sign_in()
     browser.add(SoftPasskey())
     return browser
@@ -96,7 +99,7 @@ def test_a_factor_change_is_mailed_to_the_user_and_audited_in_each_tenant(
         entry = list_factor_entries(company)[-1]
         assert (entry.action, entry.before, entry.after) == (action, before, after)
         assert (str(entry.actor_id), entry.target) == (olga.user_id, f"user:{olga.user_id}")
-        assert (entry.address or "").startswith("10.")
+        assert (entry.address or "").startswith("10.")  # as the address of each test browser
     assert len(list_factor_entries(cast.globex)) == num_before, "not in another tenant's log"
     message = mail.outbox[-1]
     assert message.to == [olga.email]

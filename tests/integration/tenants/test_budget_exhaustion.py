@@ -132,7 +132,7 @@ def reserve_at_gateway(company: Company, model: str) -> int:
         Principal(credential=snapshot.credentials[0], snapshot=snapshot),
         make_request(max_tokens=MAX_GENERATED_TOKENS),
         now_ms=to_unix_ms(NOW),
-        prompt_tokens=MAX_PROMPT_TOKENS[Tier.FAST],
+        max_prompt_tokens=MAX_PROMPT_TOKENS[Tier.FAST],
         model=model,
     )
     return reservation.spend_requests[0].units

@@ -88,7 +88,10 @@ def run_overview(company: Company, *, days: tuple[date, date] = DAY, **filters: 
 
 
 def test_two_teams_that_differ_by_one_user_are_not_both_disclosed(company: Company) -> None:
-    """The figures of blue minus those of red would reveal blue's seventh user."""
+    """The figures of blue minus those of red would reveal blue's seventh user.
+
+    Red is hidden, because it consists of all users of blue except a few.
+    """
     people = [make_member(company) for _ in range(20)]
     red, blue = make_team(company, people[:6]), make_team(company, people[:7])
     add_accepted_completions(company, people)
@@ -129,7 +132,10 @@ def test_a_language_hidden_in_a_report_is_hidden_as_a_filter(company: Company) -
 
 
 def test_a_filtered_report_hides_groups_that_reveal_others(company: Company) -> None:
-    """The figures of vim minus those of python in vim would reveal one user, who writes go."""
+    """The figures of vim minus those of python in vim would reveal one user, who writes go.
+
+    So python in vim is hidden. Python minus python in zed would reveal it, so zed is hidden, too.
+    """
     people = make_user_ids(12)
     add_accepted_completions(company, people)
     add_accepted_completions(company, people, editor="vim")
@@ -175,6 +181,7 @@ def test_a_report_of_one_team_lists_no_other_team(company: Company) -> None:
 
 
 def test_the_overview_hides_the_figures_that_reports_hide(company: Company) -> None:
+    """See test_a_filtered_report_hides_groups_that_reveal_others, which has the same usage."""
     people = make_user_ids(12)
     add_accepted_completions(company, people)
     add_accepted_completions(company, people, editor="vim")
@@ -265,7 +272,10 @@ def test_variants_do_not_reveal_users_outside_of_the_experiment(company: Company
 
 
 def test_a_filtered_experiment_hides_variants_that_reveal_one_user(company: Company) -> None:
-    """Control minus control in python would reveal the only user of control who writes go."""
+    """Control minus control in python would reveal the only user of control who writes go.
+
+    So control is hidden. Python minus wide would reveal control, so wide is hidden, too.
+    """
     people = make_user_ids(14)
     add_accepted_completions(company, people[:7], variant="window/control")
     add_accepted_completions(company, people[7:], variant="window/wide")

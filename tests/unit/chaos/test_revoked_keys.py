@@ -17,7 +17,7 @@ REJECTED_OF_OTHERS = Note(at_s=0.0, tenant="globex", ending="revoked_api_key", t
 
 @pytest.fixture(autouse=True)
 def _short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(noisy_neighbour, "_NOTED_S", 0.0)
+    monkeypatch.setattr(noisy_neighbour, "_FIRST_REQUESTS_TIMEOUT_S", 0.0)
     monkeypatch.setattr(regions, "_REFUSED_S", 0.0)
 
 

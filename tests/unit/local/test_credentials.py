@@ -1,4 +1,4 @@
-"""Passwords and secrets that `caret up` generates for Postgres, Redis and Caret's programs."""
+"""Passwords and secrets that `make up` generates for Postgres, Redis and Caret's programs."""
 
 import stat
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The command, the environment and the pool entry of an engine that `caret up` starts."""
+"""The command, the environment and the pool entry of an engine that `make up` starts."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The plan of the engines that `caret up` starts: by memory, cores, hardware and settings."""
+"""The plan of the engines that `make up` starts: by memory, cores, hardware and settings."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Rotation of the logs of the programs that `caret up` starts."""
+"""Rotation of the logs of the programs that `make up` starts."""
 
 from pathlib import Path
 

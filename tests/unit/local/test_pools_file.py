@@ -1,4 +1,4 @@
-"""The file with the pools of engines, which `caret up` writes and reads."""
+"""The file with the pools of engines, which `make up` writes and reads."""
 
 import tomllib
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The ports of the programs that `caret up` starts."""
+"""The ports of the programs that `make up` starts."""
 
 import errno
 import socket

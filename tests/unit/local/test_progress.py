@@ -1,4 +1,4 @@
-"""Progress of `caret up` in a terminal and in plain output."""
+"""Progress of `make up` in a terminal and in plain output."""
 
 import io
 import sys

@@ -1,4 +1,4 @@
-"""The cursor position at which the smoke test of `caret up` requests a completion."""
+"""The cursor position at which the smoke test of `make up` requests a completion."""
 
 from caret.local.up import BEFORE_CURSOR, EXAMPLE, find_cursor
 

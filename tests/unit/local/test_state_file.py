@@ -1,4 +1,4 @@
-"""The file in which `caret up` describes the running installation."""
+"""The file in which `make up` describes the running installation."""
 
 import stat
 from pathlib import Path

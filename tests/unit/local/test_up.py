@@ -1,4 +1,4 @@
-"""The check of `caret up` that the disk has enough free space."""
+"""The check of `make up` that the disk has enough free space."""
 
 from pathlib import Path
 

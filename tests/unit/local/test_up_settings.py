@@ -1,4 +1,4 @@
-"""Settings of `caret up` from environment variables."""
+"""Settings of `make up` from environment variables."""
 
 from dataclasses import replace
 from pathlib import Path

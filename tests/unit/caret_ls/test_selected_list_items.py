@@ -34,6 +34,8 @@ async def test_a_suggestion_continues_the_selected_list_item(harness: Harness) -
     assert offer is not None
     assert (offer.text, offer.position) == ("idth * 2", Position(1, 4))
     assert harness.gateway.requests[0]["prefix"] == "a = 1\nb =width"
+    # When the file is closed, a suggestion that was visible for 1 s is reported as shown. Only the
+    # model's text is counted, not the rest of the list item ("idth").
     harness.outcomes.close(URI, harness.clock.now_s + 1)
     assert (harness.reported[0].event, harness.reported[0].chars) == ("shown", len(" * 2"))
 
