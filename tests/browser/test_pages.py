@@ -1,7 +1,8 @@
 """Each page in the browser: accessibility, layout on a phone, and the size of its first load.
 
-The default suite checks the colour rules once for each combination of text and backgrounds, on the
-first page that shows it. The deep suite checks them on every page.
+The default suite opens one page of each kind. It checks the colour rules once for each combination
+of text and backgrounds, on the first page that shows it. The deep suite opens every page, and
+checks the colour rules on each of them.
 """
 
 from collections.abc import Iterator
@@ -57,10 +58,35 @@ _MAX_PAGE_BYTES: Final = 60_000  # of the HTML, compressed
 # The default suite opens only these pages without scripts, and tests navigation with the Tab key
 # only here.
 _ONE_OF_EACH_LAYOUT: Final = frozenset({"overview", "playground", "sign-in", "operators-sign-in"})
+# One page of each kind, and pages with content of their own. The default suite opens these pages
+# with scripts. It opens no further list, form or confirmation, which have the same parts.
+_ONE_OF_EACH_KIND: Final = _ONE_OF_EACH_LAYOUT | {
+    *("not-found", "help-one", "help-rest-api", "onboarding", "editors", "search"),
+    *("sign-in-code", "sign-up-confirm", "device-with-code", "account-confirm-passkey"),
+    *("account-second-factor-with-app", "account-recovery-codes", "account-my-data"),
+    *("keys", "keys-new", "keys-one", "keys-one-revoke", "members", "members-one", "teams-one"),
+    *("sign-in-settings", "sign-in-settings-provider-saml"),
+    *("policies", "policies-edit", "policies-review", "policies-explain", "content-exclusion"),
+    *("budgets-one-one", "billing", "billing-invoices-one", "performance", "usage", "cache"),
+    *("usage-requests-one", "privacy", "privacy-data-subjects-one", "retention"),
+    *("retention-certificates-one", "exports-new", "exports-one", "audit", "audit-sinks-one"),
+    *("operators", "operators-capacity", "operators-experiments", "operators-pools"),
+    *("operators-tenants-one", "operators-evaluations-one"),
+}
 _PAGES: Final = all_pages()
 
 
-@pytest.fixture(scope="module", params=_PAGES, ids=lambda page: page.name)
+def _pages_with_deep_ones(default: frozenset[str]) -> list[object]:
+    """Return all pages as parameters. Those not in `default` are only for the deep suite."""
+    return [
+        pytest.param(page, marks=() if page.name in default else pytest.mark.deep)
+        for page in _PAGES
+    ]
+
+
+@pytest.fixture(
+    scope="module", params=_pages_with_deep_ones(_ONE_OF_EACH_KIND), ids=lambda page: page.name
+)
 def page(request: pytest.FixtureRequest) -> Page:
     assert isinstance(request.param, Page)
     return request.param
@@ -206,12 +232,7 @@ def test_a_phone_needs_no_horizontal_scrolling(tab: Tab) -> None:
 
 
 @pytest.mark.parametrize(
-    "page",
-    [
-        pytest.param(page, marks=() if page.name in _ONE_OF_EACH_LAYOUT else pytest.mark.deep)
-        for page in _PAGES
-    ],
-    ids=lambda page: page.name,
+    "page", _pages_with_deep_ones(_ONE_OF_EACH_LAYOUT), ids=lambda page: page.name
 )
 def test_heading_is_visible_without_scripts(windows: Windows, page: Page) -> None:
     tab, _ = windows.load(page, has_scripts=False)
@@ -220,5 +241,5 @@ def test_heading_is_visible_without_scripts(windows: Windows, page: Page) -> Non
     windows.expect_no_errors()
 
 
-def test_pages_of_each_layout_are_known() -> None:
-    assert {page.name for page in _PAGES} >= _ONE_OF_EACH_LAYOUT
+def test_pages_of_each_kind_are_known() -> None:
+    assert {page.name for page in _PAGES} >= _ONE_OF_EACH_KIND

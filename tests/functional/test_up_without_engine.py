@@ -37,6 +37,13 @@ def stopped_installation(installation_without_engine: Installation) -> Iterator[
     _stop(installation_without_engine)
 
 
+@pytest.fixture
+def running_installation(installation_without_engine: Installation) -> Installation:
+    if not installation_without_engine.pids:
+        installation_without_engine.manage("up", "--detach")
+    return installation_without_engine
+
+
 def _stop(installation: Installation) -> None:
     if installation.pids:
         installation.manage("down")
@@ -69,11 +76,9 @@ def test_a_killed_gateway_is_restarted(installation_without_engine: Installation
 
 
 @pytest.mark.usefixtures("up_process")
-def test_down_stops_everything_and_keeps_the_data(
-    installation_without_engine: Installation,
-) -> None:
+def test_down_stops_everything(installation_without_engine: Installation) -> None:
     installation = installation_without_engine
-    before, process_tree = installation.entry["tenants"], installation.process_tree
+    process_tree = installation.process_tree
 
     down = installation.manage("down")
 
@@ -81,16 +86,23 @@ def test_down_stops_everything_and_keeps_the_data(
     assert "Caret has stopped" in down.stdout
     wait_until(lambda: not still_running(process_tree), timeout_s=60)
     assert not installation.paths.up_file.exists()
-    assert installation.manage("up", "--detach").returncode == 0
-    assert installation.entry["tenants"] == before
 
 
-@pytest.mark.deep  # long
-@pytest.mark.usefixtures("up_process")
+@pytest.mark.deep  # long, as the next test
+def test_data_is_kept_for_the_next_start(running_installation: Installation) -> None:
+    tenants_before = running_installation.entry["tenants"]
+
+    running_installation.manage("down")
+
+    assert running_installation.manage("up", "--detach").returncode == 0
+    assert running_installation.entry["tenants"] == tenants_before
+
+
+@pytest.mark.deep
 def test_up_cleans_up_after_a_killed_supervisor_and_stops_on_ctrl_c(
-    installation_without_engine: Installation,
+    running_installation: Installation,
 ) -> None:
-    installation = installation_without_engine
+    installation = running_installation
     supervisor = installation.entry["supervisor_pid"]
     watchdogs = [
         pid for pid in _children(supervisor) if "caret.local.processes.watchdog" in _arguments(pid)

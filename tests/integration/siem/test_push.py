@@ -312,6 +312,8 @@ def test_the_order_of_tenants_varies_between_runs(
         syslog.lines.clear()
         deliver_due_entries(clock=clock)
         first_tenant_ids.add(json.loads(syslog.lines[0][syslog.lines[0].index("{") :])["tenant_id"])
+        if len(first_tenant_ids) == 2:
+            break
         add_entries(company)
         add_entries(other_company)
 
