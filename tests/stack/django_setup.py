@@ -17,7 +17,7 @@ from pytest_django.plugin import blocking_manager_key
 
 # After a change for all tenants, the product publishes the snapshots of the newest 50. Here, these
 # are mostly tenants of earlier tests.
-_PUBLISHED_AT_ONCE: Final = 5
+_PUBLISHED_AT_ONCE: Final = 2
 
 
 class CheapPasswordHasher(Argon2PasswordHasher):
