@@ -17,8 +17,6 @@ from tenants.compliance.audit_sinks.delivery_worker import (
     MAX_MESSAGES,
     DeliveryResult,
     _claim_due,
-    _claim_sink,
-    _store_result,
     deliver_due_entries,
 )
 from tenants.compliance.audit_sinks.operations import NewSink, create_sink, delete_sink, replay_sink
@@ -122,7 +120,7 @@ def test_a_sink_that_another_worker_has_served_is_not_claimed(
         sink = AuditSink.objects.get()
         AuditSink.objects.update(delivered_sequence=7)
 
-        assert _claim_sink(company.tenant_id, sink, clock()) is None
+        assert delivery_worker._claim_sink(company.tenant_id, sink, clock()) is None
         assert AuditSink.objects.get().claimed_until is None
 
 
@@ -211,8 +209,8 @@ def test_only_one_of_two_workers_claims_a_sink(company: Company, hook: Hook, clo
     attach_webhook(company, hook)
     with tenant_scope(company.tenant_id):
         sink = AuditSink.objects.get()
-        first = _claim_sink(company.tenant_id, sink, clock())
-        second = _claim_sink(company.tenant_id, sink, clock())
+        first = delivery_worker._claim_sink(company.tenant_id, sink, clock())
+        second = delivery_worker._claim_sink(company.tenant_id, sink, clock())
 
     assert first is not None
     assert second is None
@@ -234,7 +232,7 @@ def test_a_replay_during_a_delivery_is_not_lost(company: Company, hook: Hook, cl
 
     replay_sink(actor=company.administrator.actor, sink_id=sink.id, from_sequence=1, now=clock())
     result = DeliveryResult(delivered_sequence=7, error="", took=timedelta())
-    _store_result(run, result, clock())
+    delivery_worker._store_result(run, result, clock())
 
     assert get_sink(company).delivered_sequence == 0
 
@@ -261,7 +259,7 @@ def test_a_replay_during_a_failing_delivery_does_not_shorten_the_wait(
 
     replay_sink(actor=company.administrator.actor, sink_id=sink.id, from_sequence=1, now=clock())
     error = "The receiver did not respond in time."
-    _store_result(run, DeliveryResult(None, error, took=timedelta()), clock())
+    delivery_worker._store_result(run, DeliveryResult(None, error, took=timedelta()), clock())
 
     assert get_sink(company).num_failures == 1
     assert get_sink(company).next_attempt_at == clock.now + timedelta(seconds=5)
