@@ -22,7 +22,7 @@ def company() -> Company:
     return tenant
 
 
-@pytest.mark.parametrize("has_scripts", [True, False])
+@pytest.mark.parametrize("has_scripts", [True, pytest.param(False, marks=pytest.mark.deep)])
 def test_a_changed_entry_is_reported_by_verification(
     tabs: Tabs, services: Services, company: Company, has_scripts: bool
 ) -> None:

@@ -52,7 +52,10 @@ def alice(company: Company) -> Session:
 
 
 # All generated tokens of the company: 14,808 and 60.
-@pytest.mark.parametrize(("language", "expected_text"), [("en", "14,868"), ("de", "14.868")])
+@pytest.mark.parametrize(
+    ("language", "expected_text"),
+    [("en", "14,868"), pytest.param("de", "14.868", marks=pytest.mark.deep)],
+)
 def test_pointing_at_a_day_shows_its_exact_values(
     tabs: Tabs, alice: Session, language: str, expected_text: str
 ) -> None:
@@ -200,6 +203,7 @@ def test_without_scripts_the_server_rendered_chart_is_shown(tabs: Tabs, alice: S
     expect(tab.locator(".chart-hint").first).to_be_hidden()
 
 
+@pytest.mark.deep
 def test_the_server_rendered_chart_is_printed(tabs: Tabs, alice: Session) -> None:
     tab = tabs.open(alice)
     tab.goto(MONTH)
@@ -245,6 +249,7 @@ def test_a_chart_loaded_by_htmx_is_drawn(tabs: Tabs) -> None:
     assert navigations == []
 
 
+@pytest.mark.deep
 def test_a_chart_is_redrawn_if_the_colour_scheme_changes_while_it_loads(
     tabs: Tabs, alice: Session
 ) -> None:
@@ -265,6 +270,7 @@ def test_a_chart_is_redrawn_if_the_colour_scheme_changes_while_it_loads(
     wait_for_picture(changed_tab, dark)
 
 
+@pytest.mark.deep
 def test_axe_finds_no_serious_problems_with_usage_data(tabs: Tabs, alice: Session) -> None:
     tab = tabs.open(alice, Look(motion="reduce"))
     tab.goto(MONTH)

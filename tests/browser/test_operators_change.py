@@ -30,7 +30,10 @@ def account() -> Account:
     return make_account()
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(1440, "light"), (PHONE.width, "dark")])
+@pytest.mark.parametrize(
+    ("width", "scheme"),
+    [(1440, "light"), pytest.param(PHONE.width, "dark", marks=pytest.mark.deep)],
+)
 def test_a_change_is_previewed_and_then_confirmed_with_a_code(
     tabs: Tabs, company: Company, account: Account, width: int, scheme: Scheme
 ) -> None:

@@ -21,7 +21,7 @@ def company() -> Company:
     return make_company("initech", {Role.ADMINISTRATOR: "ann", Role.DEVELOPER: "dan"})
 
 
-@pytest.mark.parametrize("has_scripts", [True, False])
+@pytest.mark.parametrize("has_scripts", [True, pytest.param(False, marks=pytest.mark.deep)])
 def test_revoking_a_key_continues_after_the_password(
     tabs: Tabs, company: Company, has_scripts: bool
 ) -> None:
@@ -39,7 +39,7 @@ def test_revoking_a_key_continues_after_the_password(
     assert not is_in_force(company, lookup_id)
 
 
-@pytest.mark.parametrize("has_scripts", [True, False])
+@pytest.mark.parametrize("has_scripts", [True, pytest.param(False, marks=pytest.mark.deep)])
 def test_a_step_up_keeps_the_text_that_the_user_has_typed(
     tabs: Tabs, company: Company, has_scripts: bool
 ) -> None:

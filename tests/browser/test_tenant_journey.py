@@ -10,7 +10,9 @@ from tenants.security.authorization.actor import build_system_actor
 from tests.browser.tabs import Look, Tabs
 from tests.fixtures.companies import PASSWORD, Company, Person, make_company
 
-with_and_without_scripts = pytest.mark.parametrize("has_scripts", [True, False])
+with_and_without_scripts = pytest.mark.parametrize(
+    "has_scripts", [True, pytest.param(False, marks=pytest.mark.deep)]
+)
 
 
 @pytest.fixture

@@ -1,7 +1,5 @@
 """`manage.py up --detach` with a real engine: the installation that all tests of a run share."""
 
-import os
-import signal
 import stat
 from functools import partial
 
@@ -74,11 +72,14 @@ def test_a_second_up_reports_the_running_installation(installation: Installation
     assert installation.entry == before
 
 
-@pytest.mark.last  # it kills the installation that all tests share
-def test_no_process_remains_after_the_supervisor_is_killed(installation: Installation) -> None:
+@pytest.mark.last  # it stops the installation that all tests share
+def test_down_stops_everything(installation: Installation) -> None:
     process_tree = installation.process_tree
     assert len(process_tree) >= 10, "the engine's processes or the worker's pool are missing"
 
-    os.kill(installation.entry["supervisor_pid"], signal.SIGKILL)
+    down = installation.manage("down")
 
+    assert down.returncode == 0
+    assert "Caret has stopped" in down.stdout
     wait_until(lambda: not still_running(process_tree), timeout_s=60)
+    assert not installation.paths.up_file.exists()

@@ -1,7 +1,6 @@
 """`manage.py up` and `down` with the operator's own pools file, so that `up` starts no engine.
 
-Starting takes most of the time. The first tests therefore share their starts, and depend on their
-order.
+Starting takes most of the time. So tests that need a running installation share it.
 """
 
 import os
@@ -24,11 +23,6 @@ from tests.stack.commands import UP_TIMEOUT_S
 from tests.stack.waiting import wait_until
 
 
-@pytest.fixture(scope="module")
-def up_process(installation_without_engine: Installation) -> subprocess.CompletedProcess[str]:
-    return installation_without_engine.manage("up", "--detach")
-
-
 @pytest.fixture
 def stopped_installation(installation_without_engine: Installation) -> Iterator[Installation]:
     """Return the installation, stopped. Stop it again after the test."""
@@ -49,10 +43,13 @@ def _stop(installation: Installation) -> None:
         installation.manage("down")
 
 
+@pytest.mark.deep  # long, as the other tests that start Caret
 def test_no_engine_is_started_if_the_operator_names_a_pools_file(
-    installation_without_engine: Installation, up_process: subprocess.CompletedProcess[str]
+    stopped_installation: Installation,
 ) -> None:
-    installation = installation_without_engine
+    installation = stopped_installation
+
+    up_process = installation.manage("up", "--detach")
 
     # `up` succeeds although its test completion fails.
     assert up_process.returncode == 0, up_process.stdout + up_process.stderr
@@ -63,9 +60,9 @@ def test_no_engine_is_started_if_the_operator_names_a_pools_file(
     assert not (installation.paths.logs / "engine.log").exists()
 
 
-@pytest.mark.usefixtures("up_process")
-def test_a_killed_gateway_is_restarted(installation_without_engine: Installation) -> None:
-    installation = installation_without_engine
+@pytest.mark.deep
+def test_a_killed_gateway_is_restarted(running_installation: Installation) -> None:
+    installation = running_installation
     url = installation.entry["gateway_url"] + "/healthz"
     (gateway,) = [pid for pid in installation.pids if _arguments(pid)[-1] == "gateway"]
 
@@ -75,20 +72,7 @@ def test_a_killed_gateway_is_restarted(installation_without_engine: Installation
     wait_until(lambda: is_responding(url), timeout_s=120)
 
 
-@pytest.mark.usefixtures("up_process")
-def test_down_stops_everything(installation_without_engine: Installation) -> None:
-    installation = installation_without_engine
-    process_tree = installation.process_tree
-
-    down = installation.manage("down")
-
-    assert down.returncode == 0
-    assert "Caret has stopped" in down.stdout
-    wait_until(lambda: not still_running(process_tree), timeout_s=60)
-    assert not installation.paths.up_file.exists()
-
-
-@pytest.mark.deep  # long, as the next test
+@pytest.mark.deep
 def test_data_is_kept_for_the_next_start(running_installation: Installation) -> None:
     tenants_before = running_installation.entry["tenants"]
 
@@ -127,6 +111,17 @@ def test_up_cleans_up_after_a_killed_supervisor_and_stops_on_ctrl_c(
     assert second_run.returncode == 0
     assert "Stopped." in remaining_output
     assert not installation.pids
+
+
+@pytest.mark.deep
+def test_no_process_remains_after_the_supervisor_is_killed(
+    running_installation: Installation,
+) -> None:
+    process_tree = running_installation.process_tree
+
+    os.kill(running_installation.entry["supervisor_pid"], signal.SIGKILL)
+
+    wait_until(lambda: not still_running(process_tree), timeout_s=60)
 
 
 def test_ctrl_c_before_any_service_has_started_prints_no_traceback(

@@ -117,6 +117,7 @@ def _advance_and_read(clock: FakeClock, seconds: float) -> float:
     return clock.monotonic_s()
 
 
+@pytest.mark.deep  # long
 @pytest.mark.parametrize("text", [b"x = 1\n" * 1_000, b"(" * 6_000], ids=["parsed", "abandoned"])
 def test_parsing_leaks_no_memory(text: bytes) -> None:
     def parse_often() -> int:
