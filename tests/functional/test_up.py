@@ -1,5 +1,7 @@
 """`manage.py up --detach` with a real engine: the installation that all tests of a run share."""
 
+import os
+import signal
 import stat
 from functools import partial
 
@@ -83,3 +85,16 @@ def test_down_stops_everything(installation: Installation) -> None:
     assert "Caret has stopped" in down.stdout
     wait_until(lambda: not still_running(process_tree), timeout_s=60)
     assert not installation.paths.up_file.exists()
+
+
+@pytest.mark.deep
+@pytest.mark.last
+def test_no_process_remains_after_the_supervisor_is_killed(installation: Installation) -> None:
+    if not installation.pids:
+        pytest.skip("the test of `down` has already stopped the installation")
+    process_tree = installation.process_tree
+    assert len(process_tree) >= 10, "the engine's processes or the worker's pool are missing"
+
+    os.kill(installation.entry["supervisor_pid"], signal.SIGKILL)
+
+    wait_until(lambda: not still_running(process_tree), timeout_s=60)

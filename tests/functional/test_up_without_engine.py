@@ -18,7 +18,7 @@ import pytest
 from caret.local.ports import LOOPBACK
 from caret.local.processes.health_checks import is_responding
 from caret.local.processes.process_tag import new_tag, tag_environment
-from tests.functional.conftest import Installation, still_running
+from tests.functional.conftest import Installation
 from tests.stack.commands import UP_TIMEOUT_S
 from tests.stack.waiting import wait_until
 
@@ -111,17 +111,6 @@ def test_up_cleans_up_after_a_killed_supervisor_and_stops_on_ctrl_c(
     assert second_run.returncode == 0
     assert "Stopped." in remaining_output
     assert not installation.pids
-
-
-@pytest.mark.deep
-def test_no_process_remains_after_the_supervisor_is_killed(
-    running_installation: Installation,
-) -> None:
-    process_tree = running_installation.process_tree
-
-    os.kill(running_installation.entry["supervisor_pid"], signal.SIGKILL)
-
-    wait_until(lambda: not still_running(process_tree), timeout_s=60)
 
 
 def test_ctrl_c_before_any_service_has_started_prints_no_traceback(

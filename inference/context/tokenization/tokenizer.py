@@ -101,7 +101,7 @@ class Tokenizer:
 
     @property
     def has_line_splits(self) -> bool:
-        """Whether `split_lines` can split a text. If not, it is encoded in one piece."""
+        """Return whether `split_lines` can split texts. If not, a text is encoded in one piece."""
         return self._split_rule is not None
 
     def split_word(self, line: str) -> tuple[str, str]:

@@ -43,10 +43,11 @@ class Period:
 
 @dataclass(frozen=True, slots=True)
 class RowQuery:
-    """The rows to read, and the actor for whom they are read.
+    """The rows that an export reads, and the actor who requested the export.
 
-    The caller checks the export's permission first. A source's own queries also check permissions.
-    The permission of an export must include all of these, so a source never raises Forbidden.
+    The caller checks that the actor has the export's permission. Queries of a source check further
+    permissions. Each role with the export's permission must have these, too, so that a source never
+    raises Forbidden.
     """
 
     actor: Actor
