@@ -62,7 +62,7 @@ def idp() -> Iterator[SamlProvider]:
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     provider.sso_url = f"http://127.0.0.1:{server.server_address[1]}/saml"
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     try:
         yield provider

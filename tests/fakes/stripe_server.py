@@ -181,7 +181,7 @@ def stripe_server(*, now: datetime, meters: tuple[str, ...]) -> Iterator[StripeS
     server = StripeServer(now=now, meters=meters)
     listening = ThreadingHTTPServer(("127.0.0.1", 0), _handler(server))
     server.url = f"http://127.0.0.1:{listening.server_port}"
-    thread = Thread(target=listening.serve_forever)
+    thread = Thread(target=listening.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     try:
         yield server

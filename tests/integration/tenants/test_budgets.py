@@ -307,7 +307,7 @@ def test_retries_have_increasing_delays_and_a_limit() -> None:
 @pytest.fixture
 def receiver() -> Iterator[Receiver]:
     receiver = Receiver()
-    thread = Thread(target=receiver.server.serve_forever)
+    thread = Thread(target=receiver.server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     yield receiver
     receiver.server.shutdown()

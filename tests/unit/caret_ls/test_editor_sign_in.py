@@ -57,7 +57,7 @@ def console() -> Iterator[Console]:
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         console.url = f"http://127.0.0.1:{server.server_address[1]}"
-        thread = threading.Thread(target=server.serve_forever)
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         try:
             yield console
