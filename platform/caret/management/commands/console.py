@@ -12,6 +12,7 @@ from caret.foundation.log_config import configure_logging
 from caret.foundation.metrics_server import serve_metrics
 from caret.foundation.postgres.roles import RoleBypassesRls, require_rls_bound_role
 from caret.foundation.web.server import run_server
+from caret.foundation.web.server_limits import ServerLimits
 from console.api.leak_report_auth import load_github_keys
 from console.web.request_metrics import registry
 from tenants.security.encryption.startup_check import RootKeysUnusable, require_root_keys
@@ -19,6 +20,8 @@ from tenants.security.encryption.startup_check import RootKeysUnusable, require_
 
 class Command(BaseCommand):
     help = "Serve the web console and the REST API."
+    # These checks import all pages, which takes seconds. handle() first reads the settings.
+    requires_system_checks = ()
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Serve until a signal. Raises CommandError, and BadSetting for a wrong setting."""
@@ -29,6 +32,8 @@ class Command(BaseCommand):
         except (RoleBypassesRls, RootKeysUnusable) as error:
             raise CommandError(str(error)) from error
         load_github_keys()
+        ServerLimits.from_environment()
+        self.check()
         serve_metrics(registry)
         run_server(
             "caret.asgi:console",
