@@ -119,6 +119,7 @@ def _make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--column", type=int, required=True, help="column of the cursor, from 1")
     parser.add_argument("--mode", choices=MODES, default="inline")
     parser.add_argument("--max-tokens", type=int, default=None)
+    parser.add_argument("--repository", help="its name, for rules that exclude files of one only")
     parser.add_argument("--tenant", default="acme", help="tenant whose demonstration key is used")
     parser.add_argument("--json", action="store_true", help="print one JSON line instead")
     return parser
@@ -131,6 +132,18 @@ def _read_file(file: Path) -> str:
         raise MissingInput(f"{file} cannot be read: {error.strerror}.") from error
     except UnicodeDecodeError as error:
         raise MissingInput(f"{file} is not UTF-8 text.") from error
+
+
+def _find_path(file: Path) -> str:
+    """Return the file's path as the policy's rules for content exclusion use it.
+
+    It begins at the root of the git repository. A file in no repository has only its name.
+    """
+    absolute_file = file.resolve()
+    for folder in absolute_file.parents:
+        if (folder / ".git").exists():
+            return absolute_file.relative_to(folder).as_posix()
+    return absolute_file.name
 
 
 def _find_target(tenant: str) -> GatewayTarget:
@@ -166,11 +179,13 @@ async def _stream_completion(
     frame: Frame = {
         "id": "1",
         "mode": options.mode,
-        "path": options.file.name,
+        "path": _find_path(options.file),
         "language": find_language(options.file.name),
         "prefix": split.prefix,
         "suffix": split.suffix,
     }
+    if options.repository is not None:
+        frame["repository"] = {"name": options.repository}
     if options.max_tokens is not None:
         frame["max_tokens"] = options.max_tokens
     async with open_stream(target.gateway_url, target.api_key) as stream:

@@ -115,6 +115,21 @@ def test_the_request_contains_the_text_around_the_cursor(
     ]
 
 
+def test_the_request_contains_the_path_in_the_repository(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "shop" / ".git").mkdir(parents=True)
+    (tmp_path / "shop" / "legal").mkdir()
+    source = tmp_path / "shop" / "legal" / "a.py"
+    source.write_text("a = \n")
+    gateway = Gateway(DONE)
+    with _running(gateway, monkeypatch):
+        main(_arguments(source, "--repository", "acme/shop"))
+
+    assert gateway.requests[0]["path"] == "legal/a.py"
+    assert gateway.requests[0]["repository"] == {"name": "acme/shop"}
+
+
 def test_unknown_figures_are_left_out(
     source: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
