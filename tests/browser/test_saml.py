@@ -5,7 +5,6 @@ browser can show that the session is found in the end.
 """
 
 import html
-import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from ipaddress import ip_network
@@ -21,6 +20,7 @@ from tenants.identity.sso.operations import SamlProviderConfig, set_saml_provide
 from tests.browser.chromium import ASYNC_SAFE
 from tests.browser.tabs import tabs_of
 from tests.fakes.saml_provider import SamlProvider
+from tests.fakes.server_thread import serving_in_thread
 from tests.fixtures.companies import make_company
 from tests.fixtures.users import make_domain
 from tests.stack.console import console
@@ -62,14 +62,8 @@ def idp() -> Iterator[SamlProvider]:
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     provider.sso_url = f"http://127.0.0.1:{server.server_address[1]}/saml"
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
+    with serving_in_thread(server):
         yield provider
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
 
 
 def test_the_requesting_session_is_signed_in(

@@ -7,7 +7,6 @@ import hashlib
 import json
 import math
 import re
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from tenants.models.retrieval_chunk import EMBEDDING_DIMENSIONS
+from tests.fakes.server_thread import serving_in_thread
 
 MODEL = "words"
 
@@ -66,12 +66,7 @@ def serving_embeddings() -> Iterator[FakeEmbeddings]:
         def log_message(self, *_: object) -> None:
             pass
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        fake.url = f"http://127.0.0.1:{server.server_port}"
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-        thread.start()
-        try:
-            yield fake
-        finally:
-            server.shutdown()
-            thread.join()
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    fake.url = f"http://127.0.0.1:{server.server_port}"
+    with serving_in_thread(server):
+        yield fake

@@ -1,10 +1,11 @@
 """A server that writes the bytes that a test gives it, as slowly as the test produces them."""
 
 import socketserver
-import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+
+from tests.fakes.server_thread import serving_in_thread
 
 
 @dataclass
@@ -28,12 +29,7 @@ def raw_server(pieces: Callable[[], Iterable[bytes]]) -> Iterator[RawServer]:
     class Server(socketserver.ThreadingTCPServer):
         daemon_threads = True
 
-    with Server(("127.0.0.1", 0), Handler) as server:
-        raw.url = f"http://127.0.0.1:{server.server_address[1]}"
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        try:
-            yield raw
-        finally:
-            server.shutdown()
-            thread.join()
+    server = Server(("127.0.0.1", 0), Handler)
+    raw.url = f"http://127.0.0.1:{server.server_address[1]}"
+    with serving_in_thread(server):
+        yield raw

@@ -18,6 +18,7 @@ from django.utils import timezone
 from standardwebhooks.webhooks import Webhook
 
 from tenants.compliance.audit_sinks.operations import NewSink, create_sink
+from tests.fakes.server_thread import serving_in_thread
 from tests.fixtures.companies import Company
 
 
@@ -99,7 +100,7 @@ def webhook(context: ssl.SSLContext | None = None) -> Iterator[Hook]:
         server.socket = context.wrap_socket(server.socket, server_side=True)
     scheme = "http" if context is None else "https"
     hook.url = f"{scheme}://127.0.0.1:{server.server_port}/hook/planted-path"
-    with _running(server):
+    with serving_in_thread(server):
         yield hook
 
 
@@ -132,7 +133,7 @@ def syslog_server(context: ssl.SSLContext | None = None) -> Iterator[Syslog]:
     if context is not None:
         server.socket = context.wrap_socket(server.socket, server_side=True)
     syslog.port = server.server_address[1]
-    with _running(server):
+    with serving_in_thread(server):
         try:
             yield syslog
         finally:
@@ -144,18 +145,6 @@ class _QuietServer(socketserver.ThreadingTCPServer):
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Ignore errors of clients that distrust the certificate and disconnect."""
-
-
-@contextmanager
-def _running(server: socketserver.BaseServer) -> Iterator[None]:
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
-        yield
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
 
 
 def make_sink(company: Company, address: str = "https://siem.invalid/hook") -> str:

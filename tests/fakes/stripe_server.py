@@ -13,9 +13,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Lock, Thread
+from threading import Lock
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
+
+from tests.fakes.server_thread import serving_in_thread
 
 SECRET = "sk_test_0123456789"
 _PAGE_SIZE = 4  # meters on a page: few, so that there are several pages
@@ -181,11 +183,5 @@ def stripe_server(*, now: datetime, meters: tuple[str, ...]) -> Iterator[StripeS
     server = StripeServer(now=now, meters=meters)
     listening = ThreadingHTTPServer(("127.0.0.1", 0), _handler(server))
     server.url = f"http://127.0.0.1:{listening.server_port}"
-    thread = Thread(target=listening.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
+    with serving_in_thread(listening):
         yield server
-    finally:
-        listening.shutdown()
-        thread.join()
-        listening.server_close()

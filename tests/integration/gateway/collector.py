@@ -4,10 +4,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
+
+from tests.fakes.server_thread import serving_in_thread
 
 
 @dataclass(slots=True)
@@ -43,8 +44,7 @@ def running_collector() -> Iterator[Collector]:
         def log_message(self, format: str, *args: object) -> None:
             pass
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        collector = Collector(url=f"http://127.0.0.1:{server.server_port}")
-        Thread(target=server.serve_forever, daemon=True).start()
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    collector = Collector(url=f"http://127.0.0.1:{server.server_port}")
+    with serving_in_thread(server):
         yield collector
-        server.shutdown()

@@ -7,7 +7,6 @@ import base64
 import hashlib
 import json
 import secrets
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -18,6 +17,8 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 
 import jwt
 from cryptography.hazmat.primitives.asymmetric import rsa
+
+from tests.fakes.server_thread import serving_in_thread
 
 CLIENT_ID, CLIENT_SECRET = "caret", "a secret of the provider's"
 ABSENT = object()  # as a claim's value: the claim is left out
@@ -129,11 +130,5 @@ def running_provider() -> Iterator[OpenIdProvider]:
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     provider.issuer = f"http://127.0.0.1:{server.server_address[1]}"
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
+    with serving_in_thread(server):
         yield provider
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()

@@ -8,7 +8,6 @@ import secrets
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
 from ipaddress import ip_network
-from threading import Thread
 from uuid import UUID, uuid4
 
 import pytest
@@ -42,6 +41,7 @@ from tests.fakes.billing import (
     make_customer,
     read_balances,
 )
+from tests.fakes.server_thread import serving_in_thread
 from tests.fixtures.companies import ACME_PEOPLE, Cast, Company, make_company
 from tests.fixtures.users import make_team
 from tests.integration.tenants.webhook_receiver import Receiver
@@ -307,12 +307,8 @@ def test_retries_have_increasing_delays_and_a_limit() -> None:
 @pytest.fixture
 def receiver() -> Iterator[Receiver]:
     receiver = Receiver()
-    thread = Thread(target=receiver.server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    yield receiver
-    receiver.server.shutdown()
-    thread.join()
-    receiver.server.server_close()
+    with serving_in_thread(receiver.server):
+        yield receiver
 
 
 def test_a_webhook_is_signed_for_its_receiver(

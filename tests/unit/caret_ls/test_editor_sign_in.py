@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any, Final
 import pytest
 
 from caret_ls.server import CaretServer, make_server
+from tests.fakes.server_thread import serving_in_thread
 
 _KEY: Final = "cpk_live_1"
 _CODE: Final = "BCDF-GHJK"
@@ -55,15 +55,10 @@ def console() -> Iterator[Console]:
         def log_message(self, *args: object) -> None:
             pass
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        console.url = f"http://127.0.0.1:{server.server_address[1]}"
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        try:
-            yield console
-        finally:
-            server.shutdown()
-            thread.join()
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    console.url = f"http://127.0.0.1:{server.server_address[1]}"
+    with serving_in_thread(server):
+        yield console
 
 
 class Editor:

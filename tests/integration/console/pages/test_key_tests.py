@@ -1,7 +1,6 @@
 """The page that tests a key by one completion through the gateway, and shows the result."""
 
 import json
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -17,6 +16,7 @@ from console.limits.throttling import MAX_KEY_TESTS
 from tenants.identity.api_keys.operations import create_key, revoke_key
 from tenants.identity.api_keys.scopes import KeyScope
 from tenants.identity.api_keys.validation import KeyRequest
+from tests.fakes.server_thread import serving_in_thread
 from tests.fixtures.companies import (
     ACME_PEOPLE,
     GLOBEX_PEOPLE,
@@ -60,16 +60,9 @@ def running_gateway(gateway: Gateway) -> Iterator[Gateway]:
             pass
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    poll_interval_s = 0.01  # how soon the server notices its shutdown
-    thread = threading.Thread(target=server.serve_forever, args=(poll_interval_s,), daemon=True)
-    thread.start()
     gateway.url = f"http://127.0.0.1:{server.server_port}"
-    try:
+    with serving_in_thread(server):
         yield gateway
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
 
 
 @pytest.fixture
