@@ -119,7 +119,7 @@ def _make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--column", type=int, required=True, help="column of the cursor, from 1")
     parser.add_argument("--mode", choices=MODES, default="inline")
     parser.add_argument("--max-tokens", type=int, default=None)
-    parser.add_argument("--repository", help="its name, for rules that exclude files of one only")
+    parser.add_argument("--repository", help="name of the repository, for its exclusion rules")
     parser.add_argument("--tenant", default="acme", help="tenant whose demonstration key is used")
     parser.add_argument("--json", action="store_true", help="print one JSON line instead")
     return parser
@@ -135,9 +135,9 @@ def _read_file(file: Path) -> str:
 
 
 def _find_path(file: Path) -> str:
-    """Return the file's path as the policy's rules for content exclusion use it.
+    """Return the file's path from the root of its git repository, as exclusion rules need it.
 
-    It begins at the root of the git repository. A file in no repository has only its name.
+    Return only the name of a file that is in no repository.
     """
     absolute_file = file.resolve()
     for folder in absolute_file.parents:

@@ -11,8 +11,11 @@ from typing import Final
 
 import pytest
 from django.conf import settings
+from django.core.management import call_command
+from django.core.management.base import SystemCheckError
 
 from caret.local.paths import REPOSITORY
+from caret.management.commands import console as console_command
 from console.assets.console_files import asset_url
 from tests.fixtures.companies import Cast
 from tests.integration.console.conftest import SignIn
@@ -172,6 +175,22 @@ def test_an_invalid_limit_stops_the_start_with_the_settings_name() -> None:
 
     assert process.returncode != 0
     assert "CARET_KEEP_ALIVE_S" in process.stderr
+
+
+def test_an_error_of_djangos_checks_stops_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    def find_error(_command: console_command.Command) -> None:
+        raise SystemCheckError("a wrong model")
+
+    def start(*_arguments: object, **_options: object) -> None:
+        pytest.fail("The console started.")
+
+    monkeypatch.setattr(console_command.Command, "check", find_error)
+    monkeypatch.setattr(console_command, "configure_logging", lambda _process: None)
+    monkeypatch.setattr(console_command, "serve_metrics", start)
+    monkeypatch.setattr(console_command, "run_server", start)
+
+    with pytest.raises(SystemCheckError, match="a wrong model"):
+        call_command("console")
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,7 @@ from tenants.security.encryption.startup_check import RootKeysUnusable, require_
 
 class Command(BaseCommand):
     help = "Serve the web console and the REST API."
-    # These checks import all pages, which takes seconds. handle() first reads the settings.
+    # Django's checks import all pages, which takes seconds. handle() runs them last.
     requires_system_checks = ()
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -32,7 +32,7 @@ class Command(BaseCommand):
         except (RoleBypassesRls, RootKeysUnusable) as error:
             raise CommandError(str(error)) from error
         load_github_keys()
-        ServerLimits.from_environment()
+        ServerLimits.from_environment()  # only for the error of a wrong setting
         self.check()
         serve_metrics(registry)
         run_server(
