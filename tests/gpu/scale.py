@@ -29,7 +29,8 @@ class Scale:
 # The engines batch up to 32 requests: this is the value of the engine profiles for GPUs
 # (platform/docs/engine-profiles.md). One load is 4 requests, so eight loads are a full batch. On an
 # H200, six engines started at once in 135 s, `first_token` took 95 s with windows of 4 s,
-# `cancellation` 20 s, and `side_by_side` more than 110 s with 20 prompts of each length.
+# `cancellation` 20 s, and `side_by_side` more than 110 s with 20 prompts of each length. The
+# estimates `start_s` and `step_s` are above these times.
 REAL: Final = Scale(
     shapes={Tier.FAST: SMALL, Tier.QUALITY: LARGE},
     prompt_tokens=(2_000, 6_000),
