@@ -43,7 +43,7 @@ from tenants.security.authorization.directory import MemberRow, list_members
 @dataclass(frozen=True, slots=True)
 class DryRun:
     difference: PolicyDiff
-    has_member_details: bool  # whether the actor may see who the affected members are
+    has_member_details: bool  # whether the actor may see which members are affected
     # The number of API keys that never expire, or expire after the end of the new maximum lifetime.
     # They stay valid. 0 if the change leaves the maximum lifetime as it is.
     keys_beyond_lifetime: int
