@@ -30,6 +30,12 @@ SETTINGS = EngineSettings(
 )
 
 
+@pytest.fixture(autouse=True)
+def cpu_build(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the tests find a vLLM for CPUs; `make unit` has none, which means GPU."""
+    monkeypatch.setattr("caret.local.engines.engine.is_built_for_gpu", lambda: False)
+
+
 def _command(**changes: Any) -> tuple[str, ...]:
     return engine_command(replace(SETTINGS, **changes))
 
