@@ -12,6 +12,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
+import pytest
+
 from caret.local.paths import REPOSITORY
 
 _LISTS: Final = Path(__file__).parent / "language"
@@ -22,6 +24,14 @@ _IMPORT_ROOTS: Final = ("platform/ide/", "platform/")
 MAX_SMALL_LINES: Final = 60  # a module with at most as many lines is small
 MAX_FLAT_MODULES: Final = 12
 MAX_QUESTION_SHARE: Final = 0.02  # of all docstrings
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _parsed_files() -> Iterator[None]:
+    """Release the syntax trees after these tests. Garbage collections would search them."""
+    yield
+    _parse_modules.cache_clear()
+    _parse_tests.cache_clear()
 
 
 def test_no_two_classes_have_the_same_name() -> None:

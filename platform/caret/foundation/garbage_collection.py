@@ -167,8 +167,9 @@ class GcScheduler:
 
 @contextmanager
 def disabled_gc() -> Iterator[None]:
-    """Disable the interpreter's collector and freeze all existing objects until the block ends.
+    """Disable the interpreter's collector until the block ends, and freeze all existing objects.
 
+    The objects stay frozen after the block. Otherwise, the end of the process would search them.
     Run a `GcScheduler` during the block. Without it, reference cycles are not freed.
     """
     gc.collect()
@@ -178,4 +179,3 @@ def disabled_gc() -> Iterator[None]:
         yield
     finally:
         gc.enable()
-        gc.unfreeze()
