@@ -27,7 +27,7 @@ MAX_QUESTION_SHARE: Final = 0.02  # of all docstrings
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _parsed_files() -> Iterator[None]:
+def _release_syntax_trees() -> Iterator[None]:
     """Release the syntax trees after these tests. Garbage collections would search them."""
     yield
     _parse_modules.cache_clear()

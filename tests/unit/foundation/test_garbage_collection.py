@@ -206,4 +206,5 @@ def test_existing_objects_are_frozen() -> None:
     already_frozen = gc.get_freeze_count()
 
     with disabled_gc():
+        # Not exact: objects that were already frozen may be freed.
         assert gc.get_freeze_count() - already_frozen > len(new_objects) / 2

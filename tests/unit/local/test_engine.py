@@ -32,7 +32,10 @@ SETTINGS = EngineSettings(
 
 @pytest.fixture(autouse=True)
 def cpu_build(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the tests find a vLLM for CPUs; `make unit` has none, which means GPU."""
+    """Let the tests find vLLM's build for CPUs.
+
+    Without vLLM, as in the environment of `make unit`, the code assumes the build for GPUs.
+    """
     monkeypatch.setattr("caret.local.engines.engine.is_built_for_gpu", lambda: False)
 
 
